@@ -5,8 +5,8 @@ TORCH ?=
 VENV := .venv$(if $(TORCH),-torch-$(TORCH))
 BIN := $(CURDIR)/$(VENV)/bin
 
-# Parallel test processes: one more than there are cores, because tests also wait. Each starts up to MAX_JOBS compilers,
-# and a compiler can take 2 GB of memory.
+# Parallel test processes: one more than the number of cores, because tests also wait. Each runs up to MAX_JOBS
+# compilers, and a compiler can use 2 GB of memory.
 JOBS ?= $(shell cores=$$(nproc); echo $$((cores < 8 ? cores + 1 : 8)))
 PYTEST = MAX_JOBS=$${MAX_JOBS:-2} $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --instafail $(ARGS)
 
@@ -15,7 +15,7 @@ CXX_FILES = $(wildcard $(shell git -c safe.directory='*' ls-files -co --exclude-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup programs demo test test-unit fuzz lint format clean
+.PHONY: help setup programs demo test test-unit docs fuzz lint format clean
 
 help: ## show this list
 	@echo "opwright: describe an operator once, run it in every PyTorch runtime"
@@ -29,7 +29,7 @@ help: ## show this list
 setup: ## set up this machine: system packages, .venv, Python packages
 	@VENV='$(VENV)' TORCH='$(TORCH)' setup/setup.sh
 
-# If this was not run, the first test that needs one of these builds it.
+# Otherwise, the first test that needs one of these builds it.
 programs: setup ## build what many tests share: the host, the probe and the autograd bridge
 	@$(BIN)/python -c 'from opwright.host import install; from opwright.loader import bridge; from opwright.probe import build; install.install_host(); bridge.build_bridge(); build.build_probe()'
 
@@ -42,12 +42,15 @@ test: setup ## run all tests
 test-unit: setup ## run the tests that start no compiler
 	$(PYTEST) -m "not compiles"
 
+docs: setup ## build the documentation as a site in build/docs; warnings are errors
+	@$(BIN)/sphinx-build -q -W --keep-going -c docs . build/docs && echo "the start page is build/docs/index.html"
+
 SECONDS ?= 60
 
 fuzz: setup ## grow the corpora of the host's inputs for SECONDS each; needs clang
 	@$(BIN)/python -m tests.fuzz.grow $(SECONDS) $(TARGETS)
 
-lint: setup ## run all that .ci/run checks before the tests
+lint: setup ## run the checks that .ci/run performs before the tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -59,6 +62,6 @@ format: setup ## fix what lint finds, if a tool can
 	$(BIN)/ruff format
 	$(if $(CXX_FILES),$(BIN)/clang-format -i $(CXX_FILES))
 
-clean: ## remove all that make has made here, including the virtual environments
+clean: ## remove everything that make has created here, including the virtual environments
 	rm -rf .venv .venv-torch-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,15 +1,14 @@
-"""Times the overhead of autograd for a call of a native operator, forward and backward.
+"""Times the autograd overhead of a call of a native operator, forward and backward.
 
-    python benchmarks/autograd_overhead.py [--rounds 300] [--json FILE]
+    python benchmarks/autograd_overhead.py [--rounds 1000] [--json FILE]
 
-One tiny operator, the product of two float32 vectors of 8 elements, with one pair of native kernels, in four ways:
+One tiny operator, the product of two float32 vectors of 8 elements, with one pair of native kernels, in four variants:
 with opwright's bridge, with a Python `torch.autograd.Function`, with `torch.library.register_autograd`, and with a
 hand-written `torch::autograd::Function` in C++, as in tutorials. PyTorch's own product is timed with them.
-Timed is the forward call and `torch.autograd.grad` of both inputs, in the processor's time of this thread, where all of
-it runs; all rows are timed in turn, round after round, and printed are the medians of the times and of the rounds'
-ratios.
+Times the forward call and `torch.autograd.grad` of both inputs, in the processor time of this thread, which runs all of
+it. All rows are timed in turn, round after round. Prints the medians of the times and of the rounds' ratios.
 
-Every gradient is compared with PyTorch's own before anything is timed.
+Compares every gradient with PyTorch's own before timing.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ import opwright
 
 CALLS = 50
 WARM_UP = 5
-# The same kernels in a new namespace for each row: an operator has only one autograd kernel.
+# Each row has the same kernels in a new namespace, because an operator can have only one autograd kernel.
 KERNELS = """
 #include <opwright/empty.h>
 #include <opwright/op.h>
@@ -157,7 +156,7 @@ def registered() -> Product:
 
 
 def by_hand() -> Product:
-    """Autograd in C++, written for these two operators."""
+    """Hand-written C++ autograd for these two operators."""
     ops = defined("overhead_by_hand")
     opwright.load_inline("overhead_by_hand_autograd", BY_HAND)
     product: Product = ops.mul.default
@@ -170,10 +169,10 @@ def gradients(mul: Product, x: Tensor, y: Tensor, grad: Tensor) -> tuple[Tensor,
 
 
 def main() -> None:
-    """Compare, time, print."""
+    """Compare, time and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=1000, help="rounds of the measurement")
-    parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
+    parser.add_argument("--rounds", type=int, default=1000, help="number of rounds")
+    parser.add_argument("--json", metavar="FILE", help="write all times as JSON")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         rows: dict[str, Product] = {
@@ -186,7 +185,7 @@ def main() -> None:
     x, y, grad = torch.randn(8, requires_grad=True), torch.randn(8, requires_grad=True), torch.randn(8)
     for name, mul in rows.items():
         if not all(map(torch.equal, gradients(mul, x, y, grad), (grad * y, grad * x))):
-            sys.exit(f"{name}: the gradients are wrong, and no time means anything")
+            sys.exit(f"{name}: the gradients are wrong, so the times are meaningless")
     times: dict[str, list[float]] = {name: [] for name in rows}
     for number in range(WARM_UP + asked.rounds):
         for name, mul in rows.items():

@@ -2,11 +2,10 @@
 
     python benchmarks/build_time.py [--rounds 3] [--json FILE]
 
-One operator, OpenCV's warpPerspective on a float32 image, written twice: against PyTorch's whole C++
-API, as its tutorials have it, and against the stable ABI with opwright's headers. Both builders get
-the same arguments, -O3 among them, which PyTorch's does not set by itself. Each round builds each of
-them cold, in a process and a folder of its own, calls what was built, and compares the results bit by
-bit. Printed are the medians, and the median of the ratios of each round.
+One operator, OpenCV's warpPerspective on a float32 image, in two versions: with PyTorch's whole C++ API, as in its
+tutorials, and with the stable ABI and opwright's headers. Both builders get the same arguments, including -O3, which
+PyTorch's builder does not set by default. Each round builds every version cold, in a separate process and folder, calls
+the built operator, and compares the results bit for bit. Prints the medians, and the median of each round's ratios.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ Tensor warp(const Tensor& image, const Tensor& matrix) {
 OPWRIGHT_LIBRARY(build_time, m) { m.def("warp", OPWRIGHT_FN(warp)); }
 """
 
-# Runs in a new process; the build and the load are timed, the imports are not.
+# Runs in a new process; times the build and the load, but not the imports.
 BUILD = """
 import sys, time
 from pathlib import Path
@@ -90,7 +89,7 @@ def build_cold(builder: str, source: str) -> tuple[float, bytes]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "op.cpp").write_text(source)
-        # PyTorch's builder puts ccache before the compiler where it finds it: the next round would compile nothing.
+        # PyTorch's builder puts ccache, if installed, before the compiler: the next round would compile nothing.
         environment = {**os.environ, "OPWRIGHT_CACHE": str(folder / "cache"), "CCACHE_DISABLE": "1"}
         ended = subprocess.run(
             [sys.executable, "-c", BUILD, name, builder], env=environment, capture_output=True, text=True, check=False
@@ -102,10 +101,10 @@ def build_cold(builder: str, source: str) -> tuple[float, bytes]:
 
 
 def main() -> None:
-    """Build, compare, print."""
+    """Build, compare and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3, help="cold builds of each; at least 3 for a median")
-    parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
+    parser.add_argument("--rounds", type=int, default=3, help="cold builds of each version; at least 3 for a median")
+    parser.add_argument("--json", metavar="FILE", help="write all times as JSON")
     asked = parser.parse_args()
     seconds: dict[str, list[float]] = {row: [] for row in ROWS}
     for number in range(asked.rounds):
@@ -116,7 +115,7 @@ def main() -> None:
             results.add(result)
             print(f"round {number + 1}: {row}: {taken:.2f} s", file=sys.stderr)
         if len(results) != 1:
-            sys.exit("the builds compute different results: no time of theirs means anything")
+            sys.exit("the builds compute different results, so the times are meaningless")
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, {asked.rounds} rounds")
     for row, times in seconds.items():
         ratio = statistics.median(theirs / ours for theirs, ours in zip(times, seconds[OURS], strict=True))

@@ -1,14 +1,14 @@
-"""Shows that the cache survives many processes, killed builders, and pruning while builds run.
+"""Tests the cache with many processes, killed builders, and pruning during builds.
 
     python benchmarks/cache_robustness.py [--processes 16] [--kills 50] [--rounds 10] [--json FILE]
 
-1. Many processes ask for one build at once. Counted are the compilers that were started.
-2. A builder is killed with SIGKILL at a random moment, alone or with its compilers; then another process builds, and
-   calls what was built.
-3. Libraries that nobody has used for days are wanted again by eight processes, which build them, or find them, and call
-   them, in random orders, while others prune everything that is old, again and again.
+1. Many processes request the same build at the same time. Counts the compilers that were started.
+2. A builder is killed with SIGKILL at a random time, alone or with its compilers. Then another process builds the
+   library and calls it.
+3. Eight processes build or find libraries that were not used for days, and call them, in random orders, while others
+   repeatedly prune all old entries.
 
-Exits with 1 if a build fails, hangs, or gives a library that is missing or answers wrongly.
+Exits with 1 if a build fails, hangs, or returns a library that is missing or returns a wrong answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 
 from opwright.toolchain.pytorch import find_pytorch
 
-# Builds the sources that it is given, calls each library, and prints how many were compiled.
+# Builds the given sources, calls each library, and prints the number of compiled sources.
 BUILD = """
 import ctypes, json, random, sys
 from opwright.builder.compile import build_plan
@@ -55,7 +55,7 @@ while time.monotonic() < until:
 print(removed)
 """
 SOURCE = '#include "{name}.h"\nextern "C" __attribute__((visibility("default"))) int answer() {{ return ANSWER; }}\n'
-# Nothing here takes that long: whoever is waited for longer hangs.
+# Nothing here takes that long: a process that takes longer hangs.
 LONGEST_S = 300.0
 LIBRARIES, BUILDERS, PRUNERS = 12, 8, 2
 
@@ -75,17 +75,17 @@ class Workplace:
             "CXX": str(compiler),
             "OPWRIGHT_CACHE": str(self.cache),
             "OPWRIGHT_SHARED_CACHE": "",
-            "LD_LIBRARY_PATH": str(find_pytorch().lib_dir),  # instead of an import of PyTorch, which takes seconds
+            "LD_LIBRARY_PATH": str(find_pytorch().lib_dir),  # instead of importing PyTorch, which takes seconds
         }
 
     def write(self, name: str, answer: int) -> tuple[str, int]:
-        """A source, and what its library answers."""
+        """A source, and the answer of its library."""
         (self.folder / f"{name}.h").write_text(f"#define ANSWER {answer}\n")
         (self.folder / f"{name}.cpp").write_text(SOURCE.format(name=name))
         return str(self.folder / f"{name}.cpp"), answer
 
     def start(self, program: str, *arguments: object) -> subprocess.Popen[str]:
-        """Start a Python program, in a process group of its own."""
+        """Start a Python program, in a separate process group."""
         return subprocess.Popen(
             [sys.executable, "-c", program, *map(str, arguments)],
             env=self._environment,
@@ -96,18 +96,18 @@ class Workplace:
         )
 
     def build(self, sources: list[tuple[str, int]], seed: int = 0, then: str = "call") -> subprocess.Popen[str]:
-        """Start a process that builds and calls the libraries of `sources`, in the order that `seed` gives."""
+        """Start a process that builds and calls the libraries of `sources`, in an order that `seed` determines."""
         return self.start(BUILD, json.dumps(sources), seed, then)
 
     def compilers(self) -> tuple[int, int]:
-        """How many compilers and linkers ran since the last call."""
+        """The number of compilers and linkers that ran since the last call."""
         lines = self._log.read_text().splitlines() if self._log.exists() else []
         self._log.unlink(missing_ok=True)
         return sum(" -c " in line for line in lines), sum("-o" in line.split() and " -c " not in line for line in lines)
 
 
 def outcome(process: subprocess.Popen[str]) -> int:
-    """The number that a process prints at its end; the end of this one if that one fails or hangs."""
+    """The number that a process prints at its end; exits if the process fails or hangs."""
     try:
         out, err = process.communicate(timeout=LONGEST_S)
     except subprocess.TimeoutExpired:
@@ -119,7 +119,7 @@ def outcome(process: subprocess.Popen[str]) -> int:
 
 
 def one_build(place: Workplace, processes: int) -> dict[str, Any]:
-    """Many processes ask for one build at once."""
+    """Many processes request the same build at the same time."""
     source = place.write("same", 7)
     started = time.perf_counter()
     compiled = [outcome(process) for process in [place.build([source]) for _ in range(processes)]]
@@ -134,7 +134,7 @@ def one_build(place: Workplace, processes: int) -> dict[str, Any]:
 
 
 def kills(place: Workplace, times: int, seed: int) -> dict[str, Any]:
-    """Builders are killed at random moments, and others build and load afterwards."""
+    """Builders are killed at random times, and others build and load afterwards."""
     moments = random.Random(seed)
     durations = []
     for answer in (-1, -2, -3):
@@ -160,7 +160,7 @@ def kills(place: Workplace, times: int, seed: int) -> dict[str, Any]:
 
 
 def pruned(place: Workplace, rounds: int) -> dict[str, Any]:
-    """Eight processes build and load what others prune."""
+    """Eight processes build and load libraries that others prune."""
     sources = [place.write(f"library_{number}", number) for number in range(LIBRARIES)]
     outcome(place.build(sources))
     removed = compiled = 0
@@ -181,12 +181,12 @@ def pruned(place: Workplace, rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Do all of it, and print the figures."""
+    """Run all tests, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--processes", type=int, default=16, help="how many ask for one build at once")
-    parser.add_argument("--kills", type=int, default=50, help="how many builders are killed")
-    parser.add_argument("--rounds", type=int, default=10, help="how often everything is old and pruned")
-    parser.add_argument("--seed", type=int, default=14, help="of the moments of the kills")
+    parser.add_argument("--processes", type=int, default=16, help="number of processes that request one build")
+    parser.add_argument("--kills", type=int, default=50, help="number of killed builders")
+    parser.add_argument("--rounds", type=int, default=10, help="number of rounds in which all entries are pruned")
+    parser.add_argument("--seed", type=int, default=14, help="seed of the times of the kills")
     parser.add_argument("--json", metavar="FILE", help="write the figures as JSON")
     asked = parser.parse_args()
     figures = {}

@@ -2,19 +2,18 @@
 
     python benchmarks/call_overhead.py [--rounds 40] [--json FILE]
 
-First question: `torch.ops.opencv.warp_perspective` on a 1080p float32 image against bare
-`cv::warpPerspective` into a preallocated Mat, in this process, by the same OpenCV. Both are called in
-turn, round after round; printed are the medians of the times and of the ratios of the rounds.
+First question: `torch.ops.opencv.warp_perspective` on a 1080p float32 image compared with bare `cv::warpPerspective`
+into a preallocated Mat, in this process, with the same OpenCV. Both are called in turn, round after round. Prints the
+medians of the times and of the rounds' ratios.
 
-Second question: the fixed cost of a call, on an 8 x 8 image, beside operators of PyTorch's own that
-take about as many arguments, and beside the bare function.
+Second question: the fixed cost of a call, on an 8 x 8 image, compared with PyTorch operators with a similar number of
+arguments, and with the bare function.
 
-Third question: the cost of the smallest call, one float32 tensor of 8 elements in and one out, beside
-`aten.neg`: by how its gradient is registered (none is recorded), by how the kernel allocates its result, and
-without a result of its own. It is timed in the processor's time of this thread, all rows in turn, round after
-round.
+Third question: the cost of the smallest call, with one float32 tensor of 8 elements in and one out, compared with
+`aten.neg`: by the kind of gradient (none is recorded), by how the kernel allocates its result, and without a result of
+its own. Times the processor time of this thread, all rows in turn, round after round.
 
-Every result is compared with OpenCV's own before anything is timed.
+Compares every result with OpenCV's own before timing.
 """
 
 from __future__ import annotations
@@ -100,11 +99,11 @@ OPWRIGHT_IMPL(call_overhead, CPU, m) {
 
 
 def large(op: Callable[..., torch.Tensor], bare: SimpleNamespace, rounds: int) -> dict[str, Any]:
-    """Time the operator and the bare function in turn on 1080p float32."""
+    """Time the operator and the bare function in turn, on 1080p float32."""
     image = torch.rand(1080, 1920)
     output = torch.empty(1080, 1920)
     if not torch.equal(op(image, WARP, 1080, 1920), bare.warp_perspective(image, WARP, 1080, 1920)):
-        sys.exit("the operator and OpenCV alone differ: no time of theirs means anything")
+        sys.exit("the operator and OpenCV alone differ, so the times are meaningless")
     ours, theirs = [], []
     for number in range(rounds + WARM_UP):
         started = time.perf_counter()
@@ -119,7 +118,7 @@ def large(op: Callable[..., torch.Tensor], bare: SimpleNamespace, rounds: int) -
 
 
 def per_call(call: Callable[[], Any], rounds: int) -> list[float]:
-    """Microseconds of one call: each entry is the mean over several calls."""
+    """The duration of one call in microseconds: each entry is the mean over several calls."""
     for _ in range(CALLS):
         call()
     means = []
@@ -136,7 +135,7 @@ def small(op: Callable[..., torch.Tensor], bare: SimpleNamespace, rounds: int) -
     image, eye = torch.rand(8, 8), torch.eye(3, dtype=torch.float64)
     output = torch.empty(8, 8)
     if not torch.equal(op(image, eye, 8, 8), image):
-        sys.exit("the identity warp changes the image: no time means anything")
+        sys.exit("the identity warp changes the image, so the times are meaningless")
     nchw, grid = image[None, None], torch.zeros(1, 8, 8, 2)
     resize, sample = torch.ops.aten.upsample_bilinear2d, torch.ops.aten.grid_sampler
     bare_us = [seconds * 1e6 for seconds in bare.time_warp_perspective(image, eye, output, CALLS)]
@@ -169,7 +168,7 @@ def smallest(rounds: int) -> dict[str, list[float]]:
     x = torch.randn(8)
     for name, op in rows.items():
         if not torch.equal(op(x), x if op is ops.itself.default else -x):
-            sys.exit(f"{name}: the result is wrong, and no time means anything")
+            sys.exit(f"{name}: the result is wrong, so the times are meaningless")
     times: dict[str, list[float]] = {name: [] for name in rows}
     for number in range(rounds + WARM_UP):
         for name, op in rows.items():
@@ -182,10 +181,10 @@ def smallest(rounds: int) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    """Compare, time, print."""
+    """Compare, time and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=40, help="rounds of each measurement")
-    parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
+    parser.add_argument("--json", metavar="FILE", help="write all times as JSON")
     asked = parser.parse_args()
     opwright.open(OP)
     bare = SimpleNamespace(**runpy.run_path(str(OP / "bare" / "bare.py")))

@@ -1,22 +1,22 @@
-"""Measures on PyTorch's operator database which results the comparison accepts, and which faults it notices.
+"""Measures on PyTorch's operator database which results the comparison accepts, and which faults it detects.
 
     python benchmarks/comparison.py [--dtype float32] [--operator NAME] [--inductor] [--jobs 2] [--json FILE [--resume]]
 
-The operators are those of `op_db` in torch.testing that support the dtype on the CPU, each with its first samples.
-The oracle is the operator in float64. A call is left out if repeating it with the same arguments, while PyTorch fills
-new memory with NaN, returns different bits: its results are random or uninitialised.
+The operators are those of `op_db` in torch.testing that support the dtype on the CPU, each with its first samples. The
+oracle is the operator in float64. Skips a call if repeating it with the same arguments, while PyTorch fills new memory
+with NaN, returns different bits: its results are random or uninitialised.
 
-The script counts, for opwright's comparison and for its previous rule (`old_rule`):
+Counts, for opwright's comparison and for its previous rule (`old_rule`):
 
-- rounded: the accepted results of PyTorch's kernels, where only the oracle is known, rounded to the dtype;
-- kernels: the same, where the kernel's own error is known too;
+- rounded: the accepted results of PyTorch's kernels, rounded to the dtype, if only the oracle is known;
+- kernels: the same, if the kernel's own error is known too;
 - inductor (with --inductor): the accepted results of torch.compile, with the kernel as the reference. Operators for
   which Inductor generates no kernel, because it calls PyTorch's, or which it cannot compile, are counted separately;
-- changed: the elements of a result that are noticed after a relative change of 1e-3 (float32 only);
-- zeroed: the elements that are noticed after they are set to zero.
+- changed: the elements of a result that are detected after a relative change of 1e-3 (float32 only);
+- zeroed: the elements that are detected after they are set to zero.
 
-Up to 8 random normal numbers of each result are changed and zeroed. Each operator is measured in its own process, so
-that a crash costs one operator. Inductor takes seconds for each, an hour in all; --resume continues an interrupted run.
+Changes and zeroes up to 8 random normal numbers of each result. Each operator is measured in a separate process, so a
+crash affects one operator. Inductor takes seconds for each, an hour in total; --resume continues an interrupted run.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OPERATORS: list[Any] = database.op_db
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 KINDS = ("rounded", "kernels", "inductor", "changed", "zeroed")
 SAMPLES = 3
-# The first samples, of which the first comparable ones are used.
+# The number of first samples, of which the first comparable ones are used.
 CANDIDATES = 12
 REPETITIONS = 3
 ELEMENTS = 8
@@ -75,12 +75,12 @@ OLD_FACTOR = 8.0
 
 @dataclass
 class Count:
-    """How many results were accepted, or faults noticed.
+    """The number of accepted results, or of detected faults.
 
     Attributes:
         total: the number of results or faults.
-        new: the number that opwright's comparison accepts or notices.
-        old: the number that the previous rule accepts or notices.
+        new: the number that opwright's comparison accepts or detects.
+        old: the number that the previous rule accepts or detects.
     """
 
     total: int = 0
@@ -94,13 +94,13 @@ class Count:
 
 @dataclass
 class Measured:
-    """What was measured for an operator.
+    """The measurements of one operator.
 
     Attributes:
         operator: its name.
         dtype: the dtype of its arguments.
         left_out: why it was not measured; empty if it was.
-        inductor: what Inductor did; empty if it was not used.
+        inductor: Inductor's outcome; empty if it was not used.
         counts: the counts, by kind of result or fault.
         exceptions: a line for each result that was not accepted.
     """
@@ -114,7 +114,7 @@ class Measured:
 
     @property
     def missed(self) -> int:
-        """The number of faults that the comparison did not notice."""
+        """The number of faults that the comparison did not detect."""
         return sum(self.counts[kind].total - self.counts[kind].new for kind in ("changed", "zeroed"))
 
 
@@ -131,7 +131,7 @@ class Call:
     arguments: tuple[Any, Any, Any]
 
     def fresh(self) -> Any:
-        """The arguments, in memory of their own: an operator may write to them."""
+        """The arguments, in new memory: an operator may write to them."""
         return pytree.tree_map_only(Tensor, torch.clone, self.arguments)
 
     def results(self, change: Callable[[Any], Any] = lambda value: value) -> list[Any]:
@@ -139,7 +139,7 @@ class Call:
         return called(self.op, pytree.tree_map(change, self.fresh()))
 
     def expected(self) -> list[Goal]:
-        """What PyTorch's kernel and the oracle return: one goal for each comparable tensor result."""
+        """The results of PyTorch's kernel and of the oracle: one goal for each comparable tensor result."""
         own, precise = self.results(), self.results(in_float64)
         if len(own) != len(precise):
             return []
@@ -163,7 +163,7 @@ def main() -> None:
         sys.exit(f"unknown operator {', '.join(sorted(unknown))}: expected names of torch.testing's op_db")
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    # The database seeds its random operators. Without the seed, their second call differs.
+    # The database seeds its random operators. Without the seed, their second call would differ.
     vars(database)["wrapper_set_seed"] = lambda op, *args, **kwargs: op(*args, **kwargs)
     if arguments.inductor:
         warm_up_inductor()
@@ -193,13 +193,13 @@ def main() -> None:
 
 
 def restored(record: dict[str, Any]) -> Measured:
-    """The measurement that was written for one operator."""
+    """The measurement of one operator, read from JSON."""
     counts = {kind: Count(**count) for kind, count in record["counts"].items()}
     return Measured(**{**record, "counts": counts})
 
 
 def in_processes(tasks: Sequence[tuple[int, str, bool]], jobs: int) -> Iterator[Measured]:
-    """Measure every task in its own process, a fork of this one, `jobs` at a time."""
+    """Measure every task in a separate process, a fork of this one, `jobs` at a time."""
     context = multiprocessing.get_context("fork")
     waiting = list(reversed(tasks))
     running: dict[Any, tuple[Any, Measured, float]] = {}
@@ -247,7 +247,7 @@ def measured(op: Any, dtype: str, *, inductor: bool) -> Measured:
         repeatable = are_repeatable(calls)
         kept = [entry for entry, again in zip(enumerate(calls), repeatable, strict=True) if again]
         goals = [(number, call, some) for number, call in kept if (some := call.expected())][:SAMPLES]
-    except Exception as error:  # noqa: BLE001  some entries of the database do not run everywhere; the error says why
+    except Exception as error:  # noqa: BLE001  some entries of the database do not run everywhere; the error has the reason
         found.left_out = first_line(error)
         return found
     if not goals:
@@ -289,7 +289,7 @@ def are_repeatable(calls: Sequence[Call]) -> list[bool]:
 
 
 def same_bits(one: Any, other: Any) -> bool:
-    """Whether two results are equal, with NaN equal to NaN; sparse ones are not compared."""
+    """Whether two results are equal, with NaN equal to NaN; sparse results are not compared."""
     if not isinstance(one, Tensor):
         return bool(one == other)
     if one.layout != torch.strided:
@@ -312,7 +312,7 @@ def called(op: Any, arguments: Any) -> list[Any]:
 
 
 def in_float64(value: Any) -> Any:
-    """A floating-point tensor in float64, a complex one in complex128, anything else as it is."""
+    """A floating-point tensor in float64, a complex one in complex128, other values unchanged."""
     if not isinstance(value, Tensor) or not (value.is_floating_point() or value.is_complex()):
         return value
     return value.to(torch.complex128 if value.is_complex() else torch.float64)
@@ -326,7 +326,7 @@ def judge_kernel(found: Measured, number: int, goal: Goal) -> None:
 
 
 def judge(found: Measured, kind: str, number: int, result: Tensor, goal: Goal) -> None:
-    """Count whether a result is accepted; one that is not gets a line."""
+    """Count whether a result is accepted; add a line if it is not."""
     difference = differs(result, goal)
     found.counts[kind].add(new=difference is None, old=old_rule(result, goal))
     if difference:
@@ -339,7 +339,7 @@ def line(kind: str, number: int, result: Tensor, goal: Goal, difference: Differe
 
 
 def judge_faults(found: Measured, goal: Goal, dtype: torch.dtype, chosen: random.Random) -> None:
-    """Count which faults in single elements of the kernel's result are noticed."""
+    """Count the detected faults in single elements of the kernel's result."""
     if goal.own.dtype != dtype:
         return
     flat = goal.own.flatten()
@@ -369,14 +369,14 @@ def old_rule(result: Tensor, goal: Goal) -> bool:
 
 
 def warm_up_inductor() -> None:
-    """Import and initialise what all processes need from Inductor, before they fork."""
+    """Import and initialise the parts of Inductor that all processes need, before they fork."""
     inductor_config.compile_threads = 1
     inductor_config.fx_graph_cache = False  # a cached graph does not report its number of kernels
     torch.compile(torch.sin)(torch.ones(8))
 
 
 def run_compiled(calls: Sequence[Call]) -> tuple[str, list[list[Any]]]:
-    """What Inductor did, and the flat results of each call: compiled together, or one by one if that fails."""
+    """Inductor's outcome, and the flat results of each call: compiled together, or one by one if that fails."""
 
     def all_calls(given: Any) -> list[Any]:
         return [called(calls[0].op, arguments) for arguments in given]
@@ -392,7 +392,7 @@ def run_compiled(calls: Sequence[Call]) -> tuple[str, list[list[Any]]]:
                 torch._dynamo.reset()
                 compiled = torch.compile(all_calls, fullgraph=fullgraph, dynamic=False)
                 results += compiled([call.fresh() for call in group])
-        except Exception as error:  # noqa: BLE001  whatever Inductor raises is the outcome
+        except Exception as error:  # noqa: BLE001  every exception of Inductor is an outcome
             reason = first_line(error)
             continue
         return (COMPILED if metrics.generated_kernel_count else NO_KERNEL), results
@@ -400,7 +400,7 @@ def run_compiled(calls: Sequence[Call]) -> tuple[str, list[list[Any]]]:
 
 
 def show(found: Sequence[Measured], dtype: str) -> None:
-    """Print the shares, the exceptions and what was left out."""
+    """Print the shares, the exceptions and the skipped operators."""
     used = [one for one in found if not one.left_out]
     print(f"PyTorch {torch.__version__}, {dtype}: {len(used)} operators")
     for kind in KINDS:
@@ -416,7 +416,7 @@ def show(found: Sequence[Measured], dtype: str) -> None:
         for text in one.exceptions:
             print(f"not accepted: {one.operator}: {text}")
     missed = sorted((one for one in used if one.missed), key=lambda one: -one.missed)
-    print("not noticed:", ", ".join(f"{one.operator} {one.missed}" for one in missed) or "nothing")
+    print("not detected:", ", ".join(f"{one.operator} {one.missed}" for one in missed) or "nothing")
     for reason in sorted({one.left_out for one in found if one.left_out}):
         print(f"left out, {reason}: {', '.join(one.operator for one in found if one.left_out == reason)}")
     for one in used:

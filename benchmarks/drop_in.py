@@ -4,10 +4,10 @@
 
 pip downloads the source archive of each package, in the version below. Each round builds it in place, each time in a
 fresh copy: with PyTorch's builder; with `python -m opwright.cpp_extension setup.py`, first with an empty cache, then
-again after a comment was added to each source, so that every source is compiled and precompiled headers are found.
-The flags are those of the setup.py. Both builds have to give the same files, and to compute the same numbers, before a
-time is printed: on the clock, and of all processors together, which says more on a machine that does other work. With
---tests the package's own tests run against both builds, where its archive has them.
+again after adding a comment to each source, which recompiles every source but finds the precompiled headers. The flags
+are those of the setup.py. Both builds must produce the same files and compute the same numbers before a time is
+printed: wall time, and the processor time of all processes, which is more reliable on a busy machine. With --tests, the
+package's own tests run against both builds, if its archive contains them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from opwright.toolchain.machine import this_machine
 
 @dataclass(frozen=True)
 class Package:
-    """A package that is built.
+    """A package to build.
 
     Attributes:
         name: its name in the registry.
         version: its version.
-        call: a program that calls what was built and prints numbers.
-        tests: the folder of its own tests that need neither a GPU nor further packages; empty if there are none.
+        call: a program that calls the built extensions and prints numbers.
+        tests: the folder of its own tests that require neither a GPU nor other packages; empty if there are none.
     """
 
     name: str
@@ -86,8 +86,8 @@ PACKAGES = (
         "tests",
     ),
 )
-# nvcc is left out of PATH: with it, several of these setup.py files build for CUDA on every PyTorch. ccache, which
-# PyTorch's builder puts before the compiler where it finds it, would keep what the round before has compiled.
+# PATH has no nvcc: with it, several of these setup.py files build for CUDA with every PyTorch. It has no ccache, which
+# PyTorch's builder puts before the compiler if installed, because it would cache the compilations of earlier rounds.
 ENVIRONMENT = {
     **os.environ,
     "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"]),
@@ -119,13 +119,13 @@ def unpacked(package: Package, folder: Path) -> Path:
 
 
 def used() -> float:
-    """The time of processors that ended processes have used, in seconds."""
+    """The processor time of finished child processes, in seconds."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def timed(command: list[str], folder: Path, **environment: str) -> tuple[float, float]:
-    """How long a build takes, and the time of processors that it uses, in seconds."""
+    """The wall time and the processor time of a build, in seconds."""
     started, before = time.perf_counter(), used()
     run([sys.executable, *command, *BUILD], folder, **environment)
     return time.perf_counter() - started, used() - before
@@ -145,7 +145,7 @@ def changed(tree: Path) -> None:
 
 
 def tested(package: Package, tree: Path) -> str:
-    """The last line of pytest about the package's own tests."""
+    """The last line of pytest for the package's own tests."""
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "-o", "addopts="]
     ended = subprocess.run(
         [*command, package.tests],
@@ -191,7 +191,7 @@ def measured(package: Package, rounds: int, *, with_tests: bool) -> dict[str, An
 
 
 def main() -> None:
-    """Print a table, and write it as JSON where that is asked for."""
+    """Print a table, and write it as JSON on request."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", nargs="*", choices=[package.name for package in PACKAGES])

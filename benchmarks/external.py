@@ -1,17 +1,17 @@
-"""Checks operators of packages and of PyTorch as they are, and prints a row of a Markdown table for each.
+"""Checks existing operators of packages and of PyTorch, and prints a row of a Markdown table for each.
 
     python benchmarks/external.py [--library NAME] [--op NAME] [--full] [--seed N] [--json FILE]
 
-The libraries are those of benchmarks/external, each an op.py that describes operators which somebody else registers:
+The libraries are those of benchmarks/external, each an op.py that describes existing operators:
 
     aten           PyTorch's own
     torchvision    pip install torchvision, built for the installed PyTorch
     torch_scatter  pip install --no-build-isolation torch-scatter
     torch_cluster  pip install --no-build-isolation torch-cluster
 
-A library whose package is missing is left out. `lines` counts the lines with code that describe an operator: its
-reference, samples and domain, and after a plus the functions of op.py that these call. The check is a quick one unless
-`--full` is given.
+A library whose package is missing is skipped. `lines` counts the lines with code that describe an operator: its
+reference, samples and domain, and after a plus sign the functions of op.py that these call. The check is a quick one
+unless `--full` is given.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def row(name: str, report: dict[str, Any], columns: Sequence[str]) -> str:
 
 
 def lines_of(path: Path) -> dict[str, tuple[int, int]]:
-    """The lines with code that describe each operator, by the name of its reference, and those of its helpers.
+    """The number of lines that describe each operator, by the name of its reference, and of lines of its helpers.
 
-    Helpers are the other functions of the file that these lines call. Lines that serve several operators count for each
+    Helpers are the other functions of the file that these lines call. Lines that several operators use count for each
     of them.
     """
     text = path.read_text(encoding="utf-8")
@@ -98,7 +98,7 @@ def lines_of(path: Path) -> dict[str, tuple[int, int]]:
 
 
 def called(nodes: Iterable[ast.stmt], helpers: Mapping[str, ast.stmt]) -> list[ast.stmt]:
-    """The helpers that some statements call, directly or through each other."""
+    """The helpers that some statements call, directly or indirectly."""
     found: dict[str, ast.stmt] = {}
     left = list(nodes)
     while left:
@@ -116,7 +116,7 @@ def code_of(node: ast.stmt, text: str) -> list[str]:
 
 
 def described_by(node: ast.stmt) -> Iterator[str]:
-    """The references that a statement at the top of an op.py describes: its own, or those whose samples it makes."""
+    """The references that a top-level statement of an op.py describes: its own, or those whose samples it defines."""
     if isinstance(node, ast.FunctionDef):
         decorators = [ast.unparse(one) for one in node.decorator_list]
         if any(one.partition("(")[0] == "library.op" for one in decorators):

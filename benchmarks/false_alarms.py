@@ -4,8 +4,8 @@
 
 The libraries are those of ops/, the correct ones of tests/packages, the repaired twins of tests/packages/traps, and the
 one that `opwright new` creates. Each run checks a library with another seed, with `--quick` unless `--full` is given. A
-false alarm is a run that does not pass; it is printed with its seed, which reproduces it. `--busy N` runs N
-compute-bound processes beside the checks, as on a busy machine.
+false alarm is a run that does not pass; it is printed with the seed that reproduces it. `--busy N` runs N compute-bound
+processes alongside the checks, as on a busy machine.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ COMPUTES = "while True: sum(range(10**6))"
 
 
 def main() -> None:
-    """Check each library with each seed, and print what did not pass."""
+    """Check each library with each seed, and print the runs that did not pass."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", metavar="NAME", action="append", help="only this library; repeat for several")
     parser.add_argument("--runs", metavar="N", type=int, default=20, help="number of seeds")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="the first seed")
-    parser.add_argument("--busy", metavar="N", type=int, default=0, help="number of busy processes beside the checks")
+    parser.add_argument("--busy", metavar="N", type=int, default=0, help="number of busy processes during the checks")
     parser.add_argument("--full", action="store_true", help="every runtime, and the whole search")
-    parser.add_argument("--json", metavar="FILE", help="write every false alarm as JSON")
+    parser.add_argument("--json", metavar="FILE", help="write all false alarms as JSON")
     arguments = parser.parse_args()
     os.environ["OPWRIGHT_TRAP"] = "repaired"
     alarms: list[dict[str, Any]] = []
@@ -61,7 +61,7 @@ def main() -> None:
                 print(f"  seed {alarm['seed']}: {alarm['faults']}", flush=True)
             alarms += [{"library": name, **alarm} for alarm in found]
             runs += arguments.runs
-    print(f"{len(alarms)} false alarms in {runs} runs, {arguments.busy} busy processes beside the checks")
+    print(f"{len(alarms)} false alarms in {runs} runs, {arguments.busy} busy processes alongside the checks")
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(alarms, indent=2) + "\n", encoding="utf-8")
 

@@ -5,10 +5,10 @@
 
 First, ResNet-18 on one image of 224 by 224: eager PyTorch, bundles of both formats and precisions in the host, ONNX
 Runtime and OpenVINO. The scores of all rows are compared with eager PyTorch's. Then all rows run in turn in each round,
-each for `--runs` runs after a warm-up; the time of a row in a round is the median of its runs. Printed are the medians
-over the rounds, and of the rounds' ratios to eager PyTorch, ONNX Runtime and OpenVINO's bfloat16.
+each for `--runs` runs after a warm-up; the time of a row in a round is the median of its runs. Prints the medians over
+the rounds, and the medians of the rounds' ratios to eager PyTorch, ONNX Runtime and OpenVINO's bfloat16.
 
-Then a model with an OpenCV operator, from the start of its process to its end, with one result: the host, and a Python
+Then a model with an OpenCV operator, timed from process start to process end, with one result: the host, and a Python
 process that imports PyTorch, opens the operator library, loads the same model file and runs it once.
 """
 
@@ -52,10 +52,10 @@ BUNDLES = {
     "host, AOTInductor, bfloat16": ("aoti", "bfloat16"),
 }
 WARM_UP = 5
-# Of the largest score.
+# Relative to the largest score.
 CLOSE, CLOSE_BF16 = 1e-4, 5e-2
 
-# A Python service up to its first result; the two formats of the model are loaded differently.
+# A Python service up to its first result; the two model formats are loaded differently.
 PYTHON = """
 import sys
 import numpy as np
@@ -79,7 +79,7 @@ progress = Console(stderr=True)
 
 @dataclass
 class Row:
-    """One way to run the model: `run(count)` gives the seconds of each of `count` runs."""
+    """One way to run the model: `run(count)` returns the duration of each of `count` runs in seconds."""
 
     run: Callable[[int], list[float]]
     scores: np.ndarray[Any, np.dtype[np.float32]]
@@ -87,7 +87,7 @@ class Row:
 
 
 def timed(call: Callable[[], object], count: int) -> list[float]:
-    """The seconds of `count` calls, after a warm-up."""
+    """The duration of each of `count` calls in seconds, after a warm-up."""
     for _ in range(WARM_UP):
         call()
     seconds = []
@@ -111,11 +111,11 @@ def eager_row(model: torch.nn.Module, image: torch.Tensor) -> Row:
 
 
 def peer(name: str) -> Any:
-    """The module of an inference engine to compare with."""
+    """The module of an inference engine for comparison."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        sys.exit(f"{name} is not installed: pip install -e '.[peers]', or leave its rows out with --only")
+        sys.exit(f"{name} is not installed: pip install -e '.[peers]', or omit its rows with --only")
 
 
 def onnx_row(file: Path, image: torch.Tensor, threads: int) -> Row:
@@ -130,7 +130,7 @@ def onnx_row(file: Path, image: torch.Tensor, threads: int) -> Row:
 
 
 def openvino_row(file: Path, image: torch.Tensor, threads: int, precision: str) -> Row:
-    """OpenVINO with its settings for latency."""
+    """OpenVINO with its latency settings."""
     openvino = peer("openvino")
     settings = {
         "INFERENCE_NUM_THREADS": threads,
@@ -161,10 +161,10 @@ def host_row(program: Path, bundle: Path, input_file: Path, threads: int) -> Row
 
 
 def rows_of(folder: Path, threads: int, only: str) -> dict[str, Row]:
-    """All rows of ResNet-18 whose name contains `only`; always eager PyTorch."""
+    """All rows of ResNet-18 whose name contains `only`, and always eager PyTorch."""
     made = runpy.run_path(str(RESNET))
     model = made["resnet18"]().eval()
-    # A batch of one: the other engines also optimise for it.
+    # A batch of one, for which the other engines optimise too.
     image: torch.Tensor = next(iter(made["samples"]()))[0][:1].contiguous()
     np.save(folder / "image.npy", image.numpy())
     rows = {EAGER: eager_row(model, image)}
@@ -197,7 +197,7 @@ def rows_of(folder: Path, threads: int, only: str) -> dict[str, Row]:
     made_by |= {name: functools.partial(shipped, *how) for name, how in BUNDLES.items()}
     for name, make in made_by.items():
         if only in name:
-            progress.print(f"making: {name}", markup=False)
+            progress.print(f"creating: {name}", markup=False)
             rows[name] = make()
     return rows
 
@@ -210,7 +210,7 @@ def check(rows: dict[str, Row]) -> dict[str, float]:
         distances[name] = float(np.abs(row.scores - wanted).max() / np.abs(wanted).max())
         allowed = CLOSE_BF16 if "bfloat16" in name else CLOSE
         if row.scores.shape != wanted.shape or not distances[name] <= allowed:
-            sys.exit(f"{name} differs by {distances[name]:.2g} of the largest score; expected {allowed:g} at most")
+            sys.exit(f"{name} differs by {distances[name]:.2g} of the largest score; expected at most {allowed:g}")
     return distances
 
 
@@ -220,7 +220,7 @@ def time_rows(rows: dict[str, Row], rounds: int, runs: int) -> None:
         progress.print(f"round {number + 1} of {rounds}", end="\r")
         for row in rows.values():
             row.medians.append(statistics.median(row.run(runs)))
-            time.sleep(0.05)  # the spinning threads of the last row's pool go to sleep
+            time.sleep(0.05)  # let the spinning threads of the last row's pool go to sleep
     progress.print()
 
 
@@ -237,7 +237,7 @@ def process_seconds(command: list[str | Path]) -> float:
 
 
 def starts(folder: Path, count: int) -> dict[str, tuple[float, float]]:
-    """Median duration of a process with one result, in seconds, by format: (host, Python)."""
+    """The median duration of a process with one result, in seconds, by format: (host, Python)."""
     opwright.open(WARP_OPS)
     photograph, warp = next(iter(runpy.run_path(str(WARP_MODEL))["samples"]()))
     inputs = folder / "inputs.npz"
@@ -280,11 +280,11 @@ def show(rows: dict[str, Row], distances: dict[str, float], console: Console) ->
 
 
 def main() -> None:
-    """Ship, compare, time, print."""
+    """Ship, compare, time and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--runs", type=int, default=20, help="runs of a row in a round")
+    parser.add_argument("--runs", type=int, default=20, help="runs of a row per round")
     parser.add_argument("--starts", type=int, default=11, help="pairs of processes; 0 for none")
     parser.add_argument("--only", default="", metavar="TEXT", help="only rows whose name contains TEXT")
     parser.add_argument("--json", metavar="FILE", help="also write the tables as JSON")

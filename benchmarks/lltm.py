@@ -2,15 +2,14 @@
 
     python benchmarks/lltm.py [--threads 1 2] [--seconds 3] [--json FILE] [--only TEXT]
 
-One step of the cell, from the size of the tutorial (batch 16, 32 features, state 128) upwards: plain PyTorch;
-`torch.compile` of it; the tutorial's C++ of ATen calls (examples/lltm_extension), once with all gradients as in the
-tutorial, and once with only the wanted ones; the operator of ops/lltm; and the `addmm` that all of them contain. The
+One step of the cell, from the size in the tutorial (batch 16, 32 features, state 128) upwards: plain PyTorch; the same
+with `torch.compile`; the tutorial's C++ of ATen calls (examples/lltm_extension), once with all gradients as in the
+tutorial, and once with only the needed ones; the operator of ops/lltm; and the `addmm` that all of them contain. The
 gradients are those of the weights and the bias, as in the training of a first layer. Then a sequence of 128 steps: a
 Python loop over the plain cell, the operator, and `nn.LSTM` of the same sizes.
 
-All rows of a table are timed in turn in each round; printed are medians, and the medians of the rounds' ratios. All
-results and gradients are compared with plain PyTorch's before anything is timed. The allocator keeps freed memory for
-the next call.
+All rows of a table are timed in turn in each round. Prints medians, and the medians of the rounds' ratios. Compares all
+results and gradients with plain PyTorch's before timing. The allocator keeps freed memory for the next call.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Call:
 
     @classmethod
     def of(cls, batch: int, features: int, state: int, *steps: int) -> Call:
-        """Random tensors; weights and bias as in a new layer."""
+        """Random tensors, with weights and bias as in a new layer."""
         bound = state**-0.5
         weights = torch.empty(3 * state, state + features).uniform_(-bound, bound)
         bias = torch.empty(3 * state).uniform_(-bound, bound)
@@ -103,7 +102,7 @@ def plain_sequence(input: Tensor, weights: Tensor, bias: Tensor, h: Tensor, cell
 
 
 def verify(call: Call, cells: dict[str, Cell], exact: Cell) -> None:
-    """Exit if a result or a gradient differs from that of `exact` in float64 by more than rounding explains."""
+    """Exit if a result or a gradient differs from that of `exact` in float64 by more than rounding errors."""
     wide = Call(*(tensor.detach().double() for tensor in vars(call).values()))
     wide.weights.requires_grad_()
     wide.bias.requires_grad_()
@@ -112,7 +111,7 @@ def verify(call: Call, cells: dict[str, Cell], exact: Cell) -> None:
     for name, cell in cells.items():
         for at, (error, most) in enumerate(zip(_errors(_results_of(call, cell), expected), allowed, strict=True)):
             if not error <= most:
-                sys.exit(f"{name}: result {at} is off by {error:.1e} of its largest element: no time means anything")
+                sys.exit(f"{name}: result {at} is off by {error:.1e} of its maximum, so the times are meaningless")
 
 
 def _results_of(call: Call, cell: Cell) -> list[Tensor]:
@@ -178,17 +177,17 @@ def _summed(call: Call, cell: Cell) -> Callable[[], Tensor]:
 
 
 def _with_all_gradients(extension: Any) -> SimpleNamespace:
-    """The extension, which also computes the gradients that are not wanted."""
+    """The extension with the unneeded gradients computed too."""
     return SimpleNamespace(
         forward=extension.forward, backward=lambda *tensors: extension.backward(*tensors[:-1], [True] * 5)
     )
 
 
 def keep_memory() -> None:
-    """Let glibc keep freed memory, for all rows.
+    """Make glibc keep freed memory, for all rows.
 
-    By itself it gives large tensors back to the system, now and then, and to fetch those of a gradient again takes as
-    long as its arithmetic: which row that hits is chance.
+    By default it occasionally returns large tensors to the system, and allocating those of a gradient again takes as
+    long as its arithmetic; which row this affects is random.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
@@ -198,7 +197,7 @@ def keep_memory() -> None:
 
 
 def show(console: Console, title: str, found: dict[str, dict[str, Timing]], baseline: str) -> None:
-    """Print a table: for each row and direction the median, and the speedup over the baseline."""
+    """Print a table with the median of each row and direction, and the speedup over the baseline."""
     table = Table(title=title, title_justify="left")
     table.add_column("")
     for direction in found:
@@ -216,7 +215,7 @@ def show(console: Console, title: str, found: dict[str, dict[str, Timing]], base
 
 
 def lstm_of(features: int, state: int) -> tuple[nn.LSTM, Cell]:
-    """PyTorch's own LSTM of one layer, in the form of a cell. It has four gates where the LLTM has three."""
+    """PyTorch's own LSTM with one layer, as a cell. It has four gates; the LLTM has three."""
     lstm = nn.LSTM(features, state)
 
     def run(input: Tensor, _weights: Tensor, _bias: Tensor, h: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
@@ -258,12 +257,12 @@ def time_sequence(seconds: float) -> dict[str, dict[str, Timing]]:
 
 
 def main() -> None:
-    """Compare, time, print."""
+    """Compare, time and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, torch.get_num_threads()], help="threads to use")
-    parser.add_argument("--seconds", type=float, default=3.0, help="time for the rounds of each direction, at most")
-    parser.add_argument("--only", default="", help="only tables whose title holds this, such as 'state 128'")
-    parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, torch.get_num_threads()], help="thread counts")
+    parser.add_argument("--seconds", type=float, default=3.0, help="time limit for the rounds of each direction")
+    parser.add_argument("--only", default="", help="only tables whose title contains this, such as 'state 128'")
+    parser.add_argument("--json", metavar="FILE", help="write all times as JSON")
     asked = parser.parse_args()
     keep_memory()
     opwright.open(ROOT / "ops" / "lltm")
@@ -280,7 +279,7 @@ def main() -> None:
                 title = "batch {}, features {}, state {}".format(*size) + f"; threads {threads}"
                 if asked.only not in title:
                     continue
-                # Compiled code depends on its sizes and its number of threads.
+                # Compiled code depends on the sizes and the number of threads.
                 torch.compiler.reset()
                 compiled = torch.compile(plain_cell, fullgraph=True, dynamic=False)
                 cells = {

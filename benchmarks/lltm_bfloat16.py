@@ -1,16 +1,16 @@
-"""Times the native LLTM in bfloat16 against float32, and its errors against those of plain PyTorch.
+"""Times the native LLTM in bfloat16 against float32, and compares its errors with those of plain PyTorch.
 
     python benchmarks/lltm_bfloat16.py [--threads 1 2] [--seconds 3] [--json FILE] [--only TEXT]
 
-One step of the cell at the sizes of benchmarks/lltm.py, then a sequence of 128 steps at its smallest one: the operator
+One step of the cell at the sizes of benchmarks/lltm.py, then a sequence of 128 steps at the smallest one: the operator
 of ops/lltm in float32 and in bfloat16, and plain PyTorch in bfloat16. The gradients are those of the weights and the
-bias. All rows of a table are timed in turn in each round; printed are medians, and the medians of the rounds' ratios.
+bias. All rows of a table are timed in turn in each round. Prints medians, and the medians of the rounds' ratios.
 
 The first table compares the results and gradients in bfloat16 with those in float64 of the same arguments: the root
-mean square of the difference, beside that of the exact ones. Nothing is timed if an error of the operator is more than
-twice that of plain PyTorch.
+mean square of the difference, relative to that of the exact ones. Times nothing if an error of the operator is more
+than twice that of plain PyTorch.
 
-OPWRIGHT_SIMD=avx512 leaves out the processor's products of bfloat16, OPWRIGHT_SIMD=avx2 AVX-512 as well.
+OPWRIGHT_SIMD=avx512 disables the processor's bfloat16 products, OPWRIGHT_SIMD=avx2 AVX-512 as well.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def call_in(call: Any, dtype: torch.dtype) -> Any:
 
 
 def results_of(call: Any, cell: Callable[..., Any]) -> list[torch.Tensor]:
-    """The results, then the gradients."""
+    """The results, followed by the gradients."""
     results = call.run(cell)
     return [tensor.detach() for tensor in (*results, *call.gradients(results))]
 
 
 def errors(call: Any, native: Callable[..., Any], plain: Callable[..., Any]) -> dict[str, tuple[float, float]]:
-    """For each result, the relative error in bfloat16 of the operator and of plain PyTorch."""
+    """The relative error in bfloat16 of the operator and of plain PyTorch, for each result."""
     narrow = call_in(call, torch.bfloat16)
     exact = results_of(call_in(narrow, torch.float64), plain)
 
@@ -101,12 +101,12 @@ def show_errors(console: Console, title: str, found: dict[str, tuple[float, floa
 
 
 def main() -> None:
-    """Compare, time, print."""
+    """Compare, time and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, torch.get_num_threads()], help="threads to use")
-    parser.add_argument("--seconds", type=float, default=3.0, help="time for the rounds of each direction, at most")
-    parser.add_argument("--only", default="", help="only tables whose title holds this, such as 'state 128'")
-    parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, torch.get_num_threads()], help="thread counts")
+    parser.add_argument("--seconds", type=float, default=3.0, help="time limit for the rounds of each direction")
+    parser.add_argument("--only", default="", help="only tables whose title contains this, such as 'state 128'")
+    parser.add_argument("--json", metavar="FILE", help="write all times as JSON")
     asked = parser.parse_args()
     shared = SimpleNamespace(**runpy.run_path(str(ROOT / "benchmarks" / "lltm.py")))
     shared.keep_memory()

@@ -3,18 +3,18 @@
     python benchmarks/lltm_cuda.py [--seconds 3] [--json FILE]
 
 One step of the cell at the tutorial's size (batch 16, 32 features, state 128) and at a large one (1024, 512, 2048), in
-float32: plain PyTorch; `torch.compile` of it, also with CUDA graphs; the tutorial's C++ of ATen calls and its fused
-kernels (examples/lltm_extension); and the operator of ops/lltm. Forward without gradients and recorded, backward to the
-weights and the bias, and both. Then a sequence of 128 steps: a Python loop over the plain cell, `nn.LSTM` of the same
-sizes (cuDNN's, with four gates where the LLTM has three), and the operator; with products in float32 and in TF32.
+float32: plain PyTorch; the same with `torch.compile`, also with CUDA graphs; the tutorial's C++ of ATen calls and its
+fused kernels (examples/lltm_extension); and the operator of ops/lltm. Forward without gradients and recorded, backward
+to the weights and the bias, and both. Then a sequence of 128 steps: a Python loop over the plain cell, `nn.LSTM` of the
+same sizes (cuDNN's, with four gates; the LLTM has three), and the operator; with products in float32 and in TF32.
 
-Each is timed twice: by the GPU's clock, and by the system's, to the GPU's end.
+Each is timed twice: with the GPU's clock, and with the system's until the GPU has finished.
 
-Then the two kernels that pass over memory, forward and backward, in float32 and bfloat16: the bytes that they have to
-move, by the time that they take, beside a copy from device to device in the same process.
+Then the two kernels that pass over memory, forward and backward, in float32 and bfloat16: the bytes that they must move
+per time, compared with a device-to-device copy in the same process.
 
-Every result and gradient is compared with plain PyTorch's before anything is timed. Without a GPU, the library is
-compiled for one, and that is all.
+Compares every result and gradient with plain PyTorch's before timing. Without a GPU, the library is only compiled for
+one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ EXAMPLE = ROOT / "examples" / "lltm_extension"
 SIZES = [(16, 32, 128), (1024, 512, 2048)]
 STEPS = 128
 SEQUENCES = [(16, 32, 128), (64, 512, 512)]
-# Large enough to fit no cache: a matrix of the state's size is 64 MiB in float32.
+# Too large for any cache: a matrix of the state's size is 64 MiB in float32.
 PASSES = (8192, 256, 2048)
 PLAIN, COMPILED, GRAPHED, NATIVE = "plain PyTorch", "torch.compile", "torch.compile, CUDA graphs", "ops/lltm"
 COMPOSED, FUSED, LSTM = "composed C++", "fused CUDA", "nn.LSTM"
@@ -89,7 +89,7 @@ def rows_of(call: Any, cells: dict[str, Any], direction: str, lstm: torch.nn.LST
 
     if direction == "forward":
         return {name: torch.no_grad()(partial(recorded, name)) for name in cells}
-    # What a CUDA graph returned is overwritten by its next call, so a backward cannot wait for several forwards.
+    # The next call of a CUDA graph overwrites its results, so a backward cannot follow several forwards.
     several = [name for name in cells if name != GRAPHED]
     if direction == "forward, recorded":
         return {name: partial(recorded, name) for name in several}
@@ -115,7 +115,7 @@ def _and_done(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def timed(title: str, rows: dict[str, Repeated], seconds: float) -> dict[str, dict[str, Timing]]:
-    """The rows with each clock, by the title of each table's line."""
+    """Time the rows with each clock; returns the times by the title of each line of the table."""
     waited = {name: until_done(row) for name, row in rows.items()}
     return {
         f"{title}, GPU": measure(rows, rule=SpreadRule(seconds), device="cuda"),
@@ -172,12 +172,12 @@ def kernel_seconds(name: str, call: Callable[[], object], repeats: int = 20) -> 
         torch.cuda.synchronize()
     times = [event.device_time_total for event in seen.events() or () if f"lltm::gpu::{name}<" in event.name]
     if not times:
-        sys.exit(f"the profiler saw no kernel {name}: it needs CUPTI, and the right to use it")
+        sys.exit(f"the profiler recorded no kernel {name}: it requires CUPTI, and the permission to use it")
     return float(statistics.median(times)) / 1e6
 
 
 def passes(on_cpu: SimpleNamespace, backward: Callable[..., Any]) -> dict[str, float]:
-    """Bytes per second of the two kernels: of what they have to read and write, each number once.
+    """The bytes per second of the two kernels, which must read and write each number once.
 
     Args:
         on_cpu: benchmarks/lltm.py.
@@ -208,7 +208,7 @@ def passes(on_cpu: SimpleNamespace, backward: Callable[..., Any]) -> dict[str, f
 
 
 def table_of(times: dict[str, dict[str, Timing]], names: Sequence[str]) -> Table:
-    """Medians in microseconds, and how many times as fast as plain PyTorch."""
+    """Medians in microseconds, and the speedup over plain PyTorch."""
     table = Table(title=torch.cuda.get_device_name(), title_justify="left")
     for column in ("", *names):
         table.add_column(column, justify="right" if column else "left")
@@ -224,12 +224,10 @@ def table_of(times: dict[str, dict[str, Timing]], names: Sequence[str]) -> Table
 
 
 def main() -> None:
-    """Compile; with a GPU compare, time, print."""
+    """Compile; with a GPU, also compare, time and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--seconds", type=float, default=3.0, help="time for the rounds of each row of the table, at most"
-    )
-    parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
+    parser.add_argument("--seconds", type=float, default=3.0, help="time limit for the rounds of each row of the table")
+    parser.add_argument("--json", metavar="FILE", help="write all times as JSON")
     asked = parser.parse_args()
     if not torch.cuda.is_available():
         opwright.build(FOLDER, cuda=True)

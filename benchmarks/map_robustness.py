@@ -1,7 +1,7 @@
-"""How `opwright map` behaves at scale: memory of the driver, resuming, random kills, and the ledger at 10 million ids.
+"""Tests `opwright map` at scale: memory of the driver, resuming, random kills, and the ledger at 10 million ids.
 
-Run: `.venv/bin/python benchmarks/map_robustness.py [memory] [files] [kills] [ledger]`; by default all of them. The
-results of each map are checked before its figures are printed. `files` needs 1 GB of disk.
+Run `.venv/bin/python benchmarks/map_robustness.py [memory] [files] [kills] [ledger]`; by default all of them. The
+results of each map are checked before its figures are printed. `files` requires 1 GB of disk space.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 FEW, MANY = 5_000, 200_000
 KILLS = 10
 IDS, SHARD_ROWS = 10_000_000, 1000
-# Runs the command line, and prints what its process had in memory at most.
+# Runs the command line, and prints the peak memory of its process.
 PROGRAM = """
 import sys
 from opwright.cli import main
@@ -50,7 +50,7 @@ finally:
 
 
 class Sums(torch.nn.Module):
-    """A model that takes next to no time."""
+    """A model that takes almost no time."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Sums (B,) of rows (B, 4)."""
@@ -58,7 +58,7 @@ class Sums(torch.nn.Module):
 
 
 def require(is_so: bool, what: object) -> None:
-    """End with 1 if it is not so."""
+    """Exit with 1 if the condition is false."""
     if not is_so:
         sys.exit(f"error: {what}")
 
@@ -69,7 +69,7 @@ def numbers(count: int) -> np.ndarray:
 
 
 def run(bundle: Path, *words: str | Path) -> tuple[float, float]:
-    """Run a map to its end, and return the seconds and the MiB of its driver."""
+    """Run a map, and return its duration in seconds and the memory of its driver in MiB."""
     command = [sys.executable, "-c", PROGRAM, "map", bundle, *words]
     began = time.monotonic()
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -106,7 +106,7 @@ def write_files(folder: Path, count: int) -> Path:
 
 
 def compare_memory(bundle: Path, folder: Path, name: str, write: Callable[[Path, int], Path]) -> None:
-    """Print the driver's memory for few and for many inputs, and how long it takes to find that nothing is left."""
+    """Print the driver's memory for few and for many inputs, and how long resuming a finished map takes."""
     peaks = []
     for count in (FEW, MANY):
         inputs, output = write(folder, count), folder / f"results of {name}-{count}"
@@ -116,13 +116,13 @@ def compare_memory(bundle: Path, folder: Path, name: str, write: Callable[[Path,
         print(f"{name}: {count:,} inputs in {seconds:.1f} s ({count / seconds:,.0f}/s), driver {peak:.0f} MiB")
     print(f"{name}: the driver takes {peaks[1] / peaks[0] - 1:+.1%} at {MANY:,} inputs")
     seconds, peak = run(bundle, "-o", output, "--resume")
-    print(f"{name}: nothing is left of {MANY:,}: {seconds:.2f} s, driver {peak:.0f} MiB")
+    print(f"{name}: nothing left of {MANY:,}: {seconds:.2f} s, driver {peak:.0f} MiB")
     seconds, peak = run(bundle, inputs, "-o", output, "--resume")
     print(f"{name}: the same with the inputs named again: {seconds:.2f} s, driver {peak:.0f} MiB")
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Every file below a folder, and the digest of its content."""
+    """The digest of every file below a folder, by path."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
         for path in sorted(folder.rglob("*"))
@@ -130,7 +130,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def kill_at_random(bundle: Path, folder: Path, count: int = 20_000) -> None:
-    """Kill a map at random points, resume it each time, and compare what it leaves with an undisturbed one's."""
+    """Kill a map at random times, resume it each time, and compare the result with that of an uninterrupted one."""
     inputs = write_table(folder, count)
     words: list[str | Path] = [inputs, "--shard-rows", "100"]
     seconds, _ = run(bundle, *words, "-o", folder / "undisturbed")
@@ -162,16 +162,16 @@ def kill_at_random(bundle: Path, folder: Path, count: int = 20_000) -> None:
         require(there >= done_before, "the results differ")
         done_before = there
         if there == count // 100:
-            for path in sorted(output.glob("part-*"))[::2]:  # some more to do
+            for path in sorted(output.glob("part-*"))[::2]:  # leave more work to do
                 path.unlink()
             done_before = there - len(expected) // 2
     run(bundle, *words, "-o", output, *["--resume"] * (output / "_opwright/job.json").exists())
     require(digests(output) == expected, "the results differ")
-    print(f"kills: after {KILLS} kills every file is the one of the undisturbed map, and there is no other")
+    print(f"kills: after {KILLS} kills the files are exactly those of an uninterrupted map")
 
 
 def simulate_ledger(folder: Path) -> None:
-    """Print what the plan, the record and the look at what is done cost at 10 million ids."""
+    """Print the cost of the plan, the record and the search for finished shards at 10 million ids."""
     destination = Destination(str(folder / "ledger"))
     began = time.monotonic()
     with destination.writing(PLAN_NAME) as path:
@@ -199,7 +199,7 @@ def simulate_ledger(folder: Path) -> None:
 
 
 def main() -> None:
-    """Run what the arguments name."""
+    """Run the tests that the arguments name."""
     wanted = sys.argv[1:] or ["memory", "files", "kills", "ledger"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -2,17 +2,17 @@
 
     python benchmarks/map_throughput.py [--rows 5000] [--rounds 3] [--batch 8] [--format aoti] [--json FILE]
 
-The job: crops of scikit-image's photographs, JPEG of 256 by 256, through a perspective warp and ResNet-18 (float32, one
-thread each), the scores to Parquet. In each round, in turn:
+The job: crops of scikit-image's photographs, JPEGs of 256 by 256, through a perspective warp and ResNet-18 (float32,
+one thread each), with the scores written to Parquet. In each round, in turn:
 
-- `opwright map` with one worker, with as many as there are processors, and on Ray;
-- plain Ray Data: paths, a decoder, and an actor for each processor that holds `torch.jit.load` of the scripted model;
+- `opwright map` with one worker, with one per processor, and on Ray;
+- plain Ray Data: paths, a decoder, and one actor per processor with `torch.jit.load` of the scripted model;
 - a DataLoader whose workers decode, and a loop that runs the same scripted model and writes the scores;
-- the host alone: `--repeat` in as many processes as there are processors, on one batch of decoded crops, read once.
+- the host alone: `--repeat` in one process per processor, on one batch of decoded crops, read once.
 
-All tables of opwright have to be equal, by the SHA-256 of their files, and the scores of the others close to them; else
-nothing is printed but that. The peers run with several batch sizes and numbers of workers on a tenth of the rows first,
-and then with the best.
+All tables of opwright must be equal, by the SHA-256 of their files, and the scores of the others close to them;
+otherwise only that is printed. The peers first run with several batch sizes and numbers of workers on a tenth of the
+rows, and then with the best settings.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from mapped.peers import decoded  # beside this script
+from mapped.peers import decoded  # next to this script
 from PIL import Image
 from rich.console import Console
 from rich.table import Table
@@ -49,7 +49,7 @@ MODEL, OPS = ROOT / "benchmarks/mapped/model.py", ROOT / "ops/geometry"
 PEER = ROOT / "benchmarks/mapped/peers.py"
 PICTURES = ("astronaut", "coffee", "chelsea", "rocket", "immunohistochemistry", "retina")
 SIDE = 256
-CLOSE = 1e-4  # of the largest score
+CLOSE = 1e-4  # relative to the largest score
 OPWRIGHT = Path(sys.executable).with_name("opwright")
 CORES = len(os.sched_getaffinity(0))
 LOCAL_ONE, LOCAL, ON_RAY = "map, 1 worker", f"map, {CORES} workers", "map --on ray"
@@ -86,7 +86,7 @@ def ship(folder: Path, form: str) -> Path:
 
 
 def run_map(bundle: Path, pictures: Path, output: Path, *more: str) -> float:
-    """Rows per second of `opwright map`, by the time of its process."""
+    """Rows per second of `opwright map`, computed from the duration of its process."""
     began = time.perf_counter()
     words: list[str | Path] = [OPWRIGHT, "map", bundle, pictures, "-o", output, *more]
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -94,7 +94,7 @@ def run_map(bundle: Path, pictures: Path, output: Path, *more: str) -> float:
 
 
 def run_peer(kind: str, pictures: Path, output: Path, scripted: Path, *more: str) -> float:
-    """Rows per second of a peer, by the time of its process."""
+    """Rows per second of a peer, computed from the duration of its process."""
     began = time.perf_counter()
     words: list[str | Path] = [sys.executable, PEER, kind, pictures, output, scripted, *more]
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -102,7 +102,7 @@ def run_peer(kind: str, pictures: Path, output: Path, scripted: Path, *more: str
 
 
 def run_host(bundle: Path, pictures: Path, rows: int, batch: int) -> float:
-    """Rows per second of as many hosts as there are processors, which run one batch again and again."""
+    """Rows per second of one host per processor, each of which runs one batch repeatedly."""
     paths = sorted(map(str, pictures.iterdir()))[:batch]
     picture = pictures.parent / "batch.npy"
     np.save(picture, np.stack([decoded(path).numpy() for path in paths]))
@@ -125,12 +125,12 @@ def run_host(bundle: Path, pictures: Path, rows: int, batch: int) -> float:
 
 
 def count_rows(output: Path) -> int:
-    """How many rows a folder of Parquet files has."""
+    """The number of rows in a folder of Parquet files."""
     return sum(pq.read_metadata(path).num_rows for path in output.glob("*.parquet"))
 
 
 def digest(output: Path) -> str:
-    """The SHA-256 of all files of results, in their order."""
+    """The SHA-256 of all result files, in order."""
     whole = hashlib.sha256()
     for path in sorted(output.glob("*.parquet")):
         whole.update(path.name.encode() + path.read_bytes())
@@ -148,12 +148,12 @@ def scores(output: Path, column: str) -> np.ndarray[Any, Any]:
 
 
 def best_settings(run: Callable[..., float], settings: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """The settings with which a peer is fastest."""
+    """The fastest settings of a peer."""
     return max(settings, key=lambda one: run(*one))
 
 
 def main() -> None:
-    """Make the inputs, verify, time, print."""
+    """Create the inputs, verify, time and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -214,7 +214,7 @@ def measure(
 
 
 def verify(outputs: dict[str, Path]) -> None:
-    """Compare all tables of a round; end the program where one is wrong."""
+    """Compare all tables of a round; exit if one is wrong."""
     digests = {name: digest(outputs[name]) for name in (LOCAL_ONE, LOCAL, ON_RAY)}
     if len(set(digests.values())) != 1:
         sys.exit(f"the tables differ: {digests}")
@@ -229,7 +229,7 @@ def verify(outputs: dict[str, Path]) -> None:
 def show(figures: dict[str, list[float]], rows: int) -> None:
     """Print medians, and ratios of the same round."""
     table = Table(title=f"{rows} pictures")
-    for name in ("", "rows/s", f"beside {LOCAL_ONE}", f"of {HOST}"):
+    for name in ("", "rows/s", f"relative to {LOCAL_ONE}", f"of {HOST}"):
         table.add_column(name, justify="left" if not name else "right")
     for name, rates in figures.items():
         beside = statistics.median(rate / one for rate, one in zip(rates, figures[LOCAL_ONE], strict=True))
@@ -238,7 +238,7 @@ def show(figures: dict[str, list[float]], rows: int) -> None:
     Console().print(table)
     fastest = [max(pair) for pair in zip(figures[RAY_DATA], figures[LOADER], strict=True)]
     ratio = statistics.median(rate / peer for rate, peer in zip(figures[LOCAL], fastest, strict=True))
-    print(f"{LOCAL}, beside the faster of the peers: {ratio:.2f}")
+    print(f"{LOCAL}, relative to the faster of the peers: {ratio:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measures how many mutants of real libraries `opwright check` and `torch.library.opcheck` notice.
+"""Measures how many mutants of real libraries `opwright check` and `torch.library.opcheck` detect.
 
     python benchmarks/mutants.py [--library NAME] [--count N] [--quick] [--seed N] [--no-opcheck] [--json FILE]
 
@@ -6,16 +6,16 @@ The libraries:
 
     lltm               ops/lltm, its kernels for the CPU
     warp_perspective   ops/warp_perspective
-    new                what `opwright new` makes
+    new                the library that `opwright new` creates
     torch_scatter      csrc/cpu/segment_csr_cpu.cpp of torch-scatter 2.1.2
     torch_spline_conv  csrc/cpu/basis_cpu.cpp of torch-spline-conv 1.2.2
 
 The last two are downloaded with pip as source distributions. benchmarks/mutants has an op.py for each, and the C++ that
-registers its functions and checks their arguments; only the package's own file is changed, in which lines are marked
-where a change cannot be seen. They are not checked in a process without Python.
+registers its functions and checks their arguments. Only the package's own file is changed; lines in it are marked if a
+change cannot be detected. They are not checked in a process without Python.
 
-Each row has the mutants killed by the check, by its quick part, and by opcheck, which gets every sample as it is and
-with gradients required. opcheck has to accept the library without a change.
+Each row has the mutants killed by the check, by its quick part, and by opcheck, which gets every sample unchanged and
+with gradients required. opcheck must accept the unchanged library.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Package:
         name: its name.
         version: its version.
         file: the file that is changed.
-        marks: the changes that cannot be seen, as a mark has them after its first two words, and the lines that get it.
+        marks: the changes that cannot be detected, as in a mark after its first two words, and the lines to mark.
     """
 
     name: str
@@ -94,22 +94,22 @@ PACKAGES = {
     ),
 }
 LIBRARIES = ("lltm", "warp_perspective", "new", *PACKAGES)
-# torch-spline-conv includes torch/extension.h, which needs Python. torch-scatter does not, and its kernels are the same
-# in every runtime.
+# torch-spline-conv includes torch/extension.h, which requires Python. torch-scatter does not, and its kernels are the
+# same in every runtime.
 PACKAGES_RUNTIMES = [name for name in RUNTIME_NAMES if not name.startswith("host-")]
 ACCEPTED = 0
-# A loop that never ends is stopped after this many times what opcheck takes without a change.
+# An endless loop is stopped after this multiple of opcheck's time without a change.
 PATIENCE = 5
 
 
 def main() -> None:
-    """Check the mutants of each library, and print its row and its survivors."""
+    """Check the mutants of each library, and print its row and the surviving mutants."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", metavar="NAME", action="append", choices=LIBRARIES, help="only this library")
-    parser.add_argument("--count", metavar="N", type=int, default=60, help="mutants of each")
-    parser.add_argument("--quick", action="store_true", help="check with --quick alone")
-    parser.add_argument("--seed", metavar="N", type=int, default=1, help="seed of the choice, and of inputs")
-    parser.add_argument("--no-opcheck", action="store_true", help="leave out opcheck")
+    parser.add_argument("--count", metavar="N", type=int, default=60, help="mutants per library")
+    parser.add_argument("--quick", action="store_true", help="check only with --quick")
+    parser.add_argument("--seed", metavar="N", type=int, default=1, help="seed of the selection and of the inputs")
+    parser.add_argument("--no-opcheck", action="store_true", help="skip opcheck")
     parser.add_argument("--json", metavar="FILE", help="write the reports as JSON")
     arguments = parser.parse_args()
     rows: dict[str, Any] = {}
@@ -126,7 +126,7 @@ def main() -> None:
                     quick=arguments.quick,
                     progress=progress,
                 )
-            # Before opcheck, which takes as long: what was measured is not lost if somebody stops it.
+            # Before opcheck, which takes as long: the measurements are kept if the user stops it.
             rows[name] = report.to_json()
             write(rows, arguments.json)
             noticed = None if arguments.no_opcheck else noticed_by_opcheck(folder, report, Path(work))
@@ -136,7 +136,7 @@ def main() -> None:
 
 
 def library(name: str, work: Path) -> tuple[Path, list[Path]]:
-    """The folder of a library, and the files to change in it; none for all."""
+    """The folder of a library, and the files to change in it; empty for all."""
     if name == "new":
         subprocess.run([sys.executable, "-m", "opwright", "new", str(work / "new")], check=True, stdout=sys.stderr)
         return work / "new", []
@@ -163,7 +163,7 @@ def library(name: str, work: Path) -> tuple[Path, list[Path]]:
 
 
 def noticed_by_opcheck(folder: Path, report: MutationReport, work: Path) -> dict[str, str] | None:
-    """The objections of opcheck to the mutants that were checked, by name; None if it rejects the library itself."""
+    """The objections of opcheck to the checked mutants, by name; None if it rejects the library itself."""
     described = library_at(folder)
     plan = plan_library(described, Cache()) if described.sources else None
     judged = [result for result in report.results if result.fate in {"killed", "survived"}]

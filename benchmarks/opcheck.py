@@ -1,4 +1,4 @@
-"""Runs `torch.library.opcheck` on the operators of a library, in a process of its own."""
+"""Runs `torch.library.opcheck` on the operators of a library, in a separate process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SECONDS = 300
 
-# Takes an op.py or its folder, and its shared object if it is built; prints the first objection.
+# Accepts an op.py or its folder, and its shared object if it is built; prints the first objection.
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -49,11 +49,11 @@ for op in library.library.ops.values():
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended.
+    """The outcome of a process.
 
     Attributes:
         code: its exit code; negative for a signal, 124 for a timeout.
-        text: its standard output, or after how long it was stopped.
+        text: its standard output, or the time after which it was stopped.
     """
 
     code: int
@@ -70,25 +70,25 @@ class Ended:
 def opcheck(
     path: Path, environment: Mapping[str, str], shared_object: Path | None = None, seconds: float = SECONDS
 ) -> Ended:
-    """Give every operator of a library, with every sample of its author, to `torch.library.opcheck`.
+    """Run `torch.library.opcheck` on every operator of a library, with every sample of its author.
 
-    Floating-point inputs are also given with gradients required, unless the operator mutates something.
+    Floating-point inputs are also passed with `requires_grad`, unless the operator mutates an argument.
 
     Args:
         path: the folder of an op.py, or the file.
         environment: the environment of the process.
-        shared_object: what the library was built to; it is built if needed.
+        shared_object: the library's shared object; by default it is built if necessary.
         seconds: the time after which it is stopped.
 
     Returns:
-        The exit code 0 if nothing is objected to.
+        The outcome; the exit code is 0 if opcheck has no objections.
     """
     built = [] if shared_object is None else [str(shared_object)]
     return ended([sys.executable, "-c", PROGRAM, str(path), *built], environment, seconds)
 
 
 def ended(command: Sequence[str], environment: Mapping[str, str], seconds: float = SECONDS) -> Ended:
-    """Run a program until it ends, or stop it."""
+    """Run a program until it exits, or stop it after the time limit."""
     try:
         done = subprocess.run(
             command,

@@ -2,14 +2,14 @@
 
     python benchmarks/opcheck_on_traps.py [--trap NAME] [--opcheck-only] [--json FILE]
 
-The operators are those of tests/packages/traps, whose expected.json names the fault of each. opcheck gets every
-operator of a library with every sample of its author, as it is and, if it mutates nothing, with floating-point inputs
-that require grad. It catches a trap if it raises, or the process dies or times out. It first gets the repaired twin,
-which it must accept: otherwise its objection is not to the fault, and does not count. `opwright check` gets only the
-folder, with `--quick` unless expected.json asks for a full check, and catches a trap if one of the kinds in
-expected.json is among the faults that it names (if a trap has several faults, if all are).
+The operators are those of tests/packages/traps, whose expected.json names the fault of each. opcheck runs on every
+operator of a library with every sample of its author, unchanged and, if the operator mutates nothing, with
+floating-point inputs that require grad. It catches a trap if it raises, or the process dies or times out. It first runs
+on the repaired twin, which it must accept: otherwise its objection is unrelated to the fault, and does not count.
+`opwright check` gets only the folder, with `--quick` unless expected.json requests a full check. It catches a trap if
+it reports one of the kinds in expected.json (if a trap has several faults, all of them).
 
-Each runs in its own process, so that a crash costs one line of the table.
+Each runs in a separate process, so that a crash affects one line of the table.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ TRAPS = Path(__file__).resolve().parents[1] / "tests" / "packages" / "traps"
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict of one of the two on a trap.
+    """The verdict of one tool on a trap.
 
     Attributes:
-        caught: whether it found the fault.
+        caught: whether it detected the fault.
         summary: its output, in a few words.
     """
 
@@ -41,11 +41,11 @@ class Verdict:
 
 
 def main() -> None:
-    """Run both on each trap and print the table."""
+    """Run both tools on each trap and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trap", metavar="NAME", action="append", help="only this trap; repeat for several")
     parser.add_argument("--opcheck-only", action="store_true", help="do not run opwright check")
-    parser.add_argument("--json", metavar="FILE", help="write every verdict as JSON")
+    parser.add_argument("--json", metavar="FILE", help="write all verdicts as JSON")
     arguments = parser.parse_args()
     expected: dict[str, dict[str, Any]] = json.loads((TRAPS / "expected.json").read_text(encoding="utf-8"))
     if unknown := set(arguments.trap or ()) - set(expected):
@@ -102,7 +102,7 @@ def show(table: dict[str, dict[str, Verdict]], expected: dict[str, dict[str, Any
 
 
 def one_line(verdict: tuple[str, Verdict]) -> str:
-    """One verdict in a line."""
+    """One verdict as a line."""
     return f"{verdict[0]} {'caught it' if verdict[1].caught else 'did not'} ({verdict[1].summary})"
 
 

@@ -1,17 +1,17 @@
-"""Edits an op library again and again in one process, and times from the edit to the first new result.
+"""Edits an op library repeatedly in one process, and times each edit up to the first new result.
 
     python benchmarks/reload.py [--edits 200] [--library ops/geometry] [--json FILE]
 
-The library is a copy of what `opwright new` makes, whose operator is edited in op.py and in cpu.cpp: another constant,
-and in some edits another schema: an argument more, another dtype, another name, an operator more and one fewer. After
-each edit the result and its gradient are compared with the formula, through a handle that was taken before the first
-edit and through one that is taken then; traced functions have to compute the same, or to be refused if they were
-compiled for another schema.
+The library is a copy of the one that `opwright new` creates. Its operator is edited in op.py and in cpu.cpp: another
+constant, and in some edits another schema: an additional argument, another dtype, another name, an operator more or
+fewer. After each edit, the result and its gradient are compared with the formula, through a handle that was obtained
+before the first edit and through a new one. Traced functions must compute the same, or raise if they were compiled for
+another schema.
 
-Printed are the median and the slowest time of an edit, how long of that the build and the replacement in the process
-take, and by how much the memory of the process has grown.
+Prints the median and the slowest time of an edit, the parts of it that the build and the replacement in the process
+take, and the growth of the process's memory.
 
-With `--library`, a copy of that library is edited instead, in a comment and a constant of one source: its times alone.
+With `--library`, edits a comment and a constant in one source of a copy of that library instead, and only times it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 NAMESPACE = "reloaded"
-# Each edit in ten: a constant, and what else. The schema changes where the last three differ from one edit to the next.
+# The edits in each ten: a constant, and another change. The schema changes if the last three of its parts differ.
 KINDS = ("", "", "", "argument", "", "dtype", "", "name", "", "operator")
 KERNEL = "return gate * sigmoid(gate) * value; }, gate, value);"
 REFERENCE = "return (silu(gate) * value).contiguous()"
@@ -53,7 +53,7 @@ def opposite(gate: Tensor) -> Tensor:
 class Edit:
     """One state of the sources.
 
-    `name(gate, value)` is `constant * silu(gate) * value`, and `bias` more if it takes that argument.
+    `name(gate, value)` is `constant * silu(gate) * value`, plus `bias` if it has that argument.
     """
 
     constant: int
@@ -110,7 +110,7 @@ class Edit:
 
 
 def replaced(text: str, old: str, new: str) -> str:
-    """`text` with `new` for `old`, which it must contain."""
+    """Replace `old` with `new` in `text`, which must contain it."""
     if old not in text:
         msg = f"the template has no {old!r}"
         raise AssertionError(msg)
@@ -119,7 +119,7 @@ def replaced(text: str, old: str, new: str) -> str:
 
 @dataclass
 class Times:
-    """Seconds of each edit."""
+    """The durations of each edit in seconds."""
 
     whole: list[float] = field(default_factory=list)
     build: list[float] = field(default_factory=list)
@@ -154,7 +154,7 @@ def timed_reload(loaded: Any, first_result: Callable[[], object], times: Times) 
 
 
 class Scaffold:
-    """A copy of what `opwright new` makes, and what was made of its operators at some time."""
+    """A copy of the library that `opwright new` creates, and objects made from its operators at earlier times."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / NAMESPACE
@@ -168,7 +168,7 @@ class Scaffold:
         self.x = torch.randn(32, 33, generator=torch.Generator().manual_seed(0))
 
     def run(self, edit: Edit, times: Times) -> None:
-        """Make one edit, time it, and check all that is left of earlier ones."""
+        """Make one edit, time it, and check all objects of earlier ones."""
         edit.write(self.folder, self._op_py, self._cpu_cpp)
         timed_reload(self.loaded, lambda: getattr(torch.ops.reloaded, edit.name)(self.x, self.x), times)
         fresh = getattr(torch.ops.reloaded, edit.name)
@@ -214,7 +214,7 @@ class Scaffold:
                 self.counts["scripted_refused"] += 1
                 continue
             if schema != self._schema(edit):
-                msg = "a scripted function of another schema was not refused"
+                msg = "a scripted function with another schema was not rejected"
                 raise AssertionError(msg)
             torch.testing.assert_close(result, edit.constant * torch.nn.functional.silu(self.x) * self.x)
             self.counts["scripted_right"] += 1
@@ -234,7 +234,7 @@ def must_raise(call: Callable[[], object], error: type[Exception]) -> None:
 
 
 def edit_scaffold(folder: Path, edits: int) -> dict[str, Any]:
-    """Run the edits of the scaffold's library."""
+    """Run the edits of the new library."""
     scaffold = Scaffold(folder)
     times = Times()
     memory = [memory_kib()]
@@ -243,13 +243,13 @@ def edit_scaffold(folder: Path, edits: int) -> dict[str, Any]:
         memory.append(memory_kib())
         if at % 10 == 0:
             print(f"{at} edits: median {statistics.median(times.whole):.2f} s, {memory[-1] / 1024:.0f} MiB", flush=True)
-    settled = min(20, edits // 2)  # what PyTorch allocates once is not growth
+    settled = min(20, edits // 2)  # one-time allocations of PyTorch are not growth
     growth = (memory[-1] - memory[settled]) / max(1, edits - settled)
     return {**times.summary(), "growth_kib_per_edit": growth, "memory_mib": memory[-1] / 1024, **scaffold.counts}
 
 
 def edit_library(folder: Path, library: Path, source: str, edits: int) -> dict[str, Any]:
-    """Append a constant to one source of a copy of a library, again and again."""
+    """Append a constant to one source of a copy of a library, repeatedly."""
     copy = folder / library.name
     shutil.copytree(library, copy)
     loaded = opwright.open(copy)

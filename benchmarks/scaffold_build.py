@@ -1,11 +1,11 @@
-"""Times `opwright build` of what `opwright new` makes: with an empty cache, after an edit, and found built.
+"""Times `opwright build` of a library from `opwright new`: with an empty cache, after an edit, and found in the cache.
 
     python benchmarks/scaffold_build.py [--rounds 7] [--json FILE]
 
-Each time is that of a new process, from its start to its end, which prints the path of the library. In each round the
-cache is emptied first; one edit is built without a time, because the second build also precompiles opwright's headers,
-for all that follow. After each build that is timed, the library is loaded in a process of its own and its results are
-compared with the reference. Printed are the medians.
+Each time is that of a new process, from start to end, which prints the path of the library. Each round starts with an
+empty cache; the first edit is built without timing, because the second build also precompiles opwright's headers for
+all later ones. After each timed build, a separate process loads the library and compares its results with the
+reference. Prints the medians.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from opwright.toolchain.machine import this_machine
 
 KERNEL = "return gate * sigmoid(gate) * value; }, gate, value);"
-# Loads what was built and compares it with the formula, times the constant that the edit has written.
+# Loads the built library and compares it with the formula, multiplied by the constant of the edit.
 CHECK = """
 import sys
 import torch
@@ -47,9 +47,9 @@ def build(library: Path, cache: Path) -> tuple[float, str]:
 
 
 def compare(built: str, constant: int) -> None:
-    """End the program if the library computes something else."""
+    """Exit if the library computes something else."""
     if subprocess.run([sys.executable, "-c", CHECK, built, str(constant)], check=False).returncode != 0:
-        sys.exit(f"{built} computes other numbers: its time means nothing")
+        sys.exit(f"{built} computes wrong results, so its time is meaningless")
 
 
 def one_round(source: str, library: Path, cache: Path) -> dict[str, float]:
@@ -60,7 +60,7 @@ def one_round(source: str, library: Path, cache: Path) -> dict[str, float]:
     compare(built, 1)
     found, again = build(library, cache)
     if again != built:
-        sys.exit("the library was built again where nothing has changed")
+        sys.exit("the library was built again although nothing has changed")
     for constant in (2, 3):
         kernel.write_text(source.replace(KERNEL, KERNEL.replace("return", f"return {constant} *")))
         edited, built = build(library, cache)
@@ -69,10 +69,10 @@ def one_round(source: str, library: Path, cache: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Build, compare, print."""
+    """Build, compare and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7, help="how often each is timed")
-    parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
+    parser.add_argument("--rounds", type=int, default=7, help="number of rounds")
+    parser.add_argument("--json", metavar="FILE", help="write all times as JSON")
     asked = parser.parse_args()
     rounds: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory() as name:

@@ -2,19 +2,19 @@
 
     python benchmarks/warp.py [--threads 1 2] [--seconds 3] [--json FILE] [--only TEXT] [--peers FOLDER]
 
-Rows that need a package are left out without it: OpenCV of the package `opencv-python-headless`, and `kornia`. --peers
-names a folder with more packages, such as one that `pip install --target FOLDER --no-deps opencv-python-headless
-kornia kornia-rs` made. The system's OpenCV is the operator of ops/warp_perspective.
+Rows that require a missing package are skipped: OpenCV of the package `opencv-python-headless`, and `kornia`. --peers
+names a folder with more packages, such as one created by `pip install --target FOLDER --no-deps opencv-python-headless
+kornia kornia-rs`. The system's OpenCV is the operator of ops/warp_perspective.
 
-Two homographies, one that moves the picture a little and one that turns it by 30 degrees, bilinear, zeros outside:
+Two homographies, one that moves the picture a little and one that rotates it by 30 degrees, bilinear, zeros outside:
 
-- forward: float32 with one and three channels, and uint8 with three, side by side in memory for all who take them so;
-- backward: the gradients of the picture and of the homography. That of grid_sample with a ready grid ends at the grid.
+- forward: float32 with one and three channels, and uint8 with three, interleaved for all rows that support it;
+- backward: the gradients of the picture and of the homography. That of grid_sample with a ready grid stops at the grid.
 
-All rows of a table are timed in turn in each round; printed are medians, and the medians of the rounds' ratios, of the
-time that passes and of the processor time of all threads, which other programs hardly change. All results and gradients
-are compared before anything is timed. The allocator keeps freed memory for the next call. A copy of the picture is a
-row too: to read and write as much memory as a warp has to.
+All rows of a table are timed in turn in each round. Prints medians, and the medians of the rounds' ratios, of the wall
+time and of the processor time of all threads, which other programs hardly affect. Compares all results and gradients
+before timing. The allocator keeps freed memory for the next call. A copy of the picture is a row too, because it reads
+and writes the same amount of memory as a warp.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 ROWS, COLUMNS = 1080, 1920
 NATIVE, COPY = "ops/geometry", "a copy"
-# From the output's pixels to the picture's.
+# From the output's pixels to those of the picture.
 HOMOGRAPHIES = {
     "moved": ((0.98, -0.03, 20.0), (0.02, 1.01, -15.0), (1e-5, -2e-5, 1.0)),
     "turned": ((0.87, -0.5, 400.0), (0.5, 0.87, -300.0), (1e-5, -2e-5, 1.0)),
 }
-# OpenCV 4 rounds points to 1/32 pixel, grid_sample and kornia compute them in float32: the mean difference, relative to
+# OpenCV 4 rounds points to 1/32 pixel; grid_sample and kornia compute them in float32: the mean difference, relative to
 # the range of the picture.
 MEAN_DIFFERENCE = 2e-3
 GRADIENT_DIFFERENCE = 1e-2
@@ -92,14 +92,14 @@ class Picture:
         return result
 
     def grid(self, homography: Tensor) -> Tensor:
-        """The grid that grid_sample takes: (1, H, W, 2) float32."""
+        """The grid for grid_sample: (1, H, W, 2) float32."""
         u, v = torch.meshgrid(torch.arange(float(COLUMNS)), torch.arange(float(ROWS)), indexing="xy")
         x, y, w = (row[0] * u + row[1] * v + row[2] for row in homography.float())
         return torch.stack((x / w * (2 / (COLUMNS - 1)) - 1, y / w * (2 / (ROWS - 1)) - 1), dim=-1)[None]
 
 
 def opencv_wheel(cv2: ModuleType, picture: Picture) -> Warp:
-    """OpenCV's Python package, into an array that is there already."""
+    """OpenCV's Python package, into a preallocated array."""
     pixels = picture.pixels[0].permute(1, 2, 0).contiguous().numpy()
     into, matrix = pixels.copy(), picture.homography.numpy()
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
@@ -119,7 +119,7 @@ def system_opencv(picture: Picture) -> Warp:
 
 
 def forward_rows(picture: Picture, cv2: ModuleType | None, kornia: ModuleType | None) -> dict[str, Warp]:
-    """What warps such a picture, by name."""
+    """The implementations that can warp such a picture, by name."""
     rows: dict[str, Warp] = {NATIVE: picture.native}
     if cv2:
         rows[f"OpenCV {cv2.__version__}"] = opencv_wheel(cv2, picture)
@@ -138,7 +138,7 @@ def forward_rows(picture: Picture, cv2: ModuleType | None, kornia: ModuleType | 
 
 
 def backward_rows(picture: Picture, kornia: ModuleType | None) -> dict[str, Prepared]:
-    """What computes both gradients, by name. A homography is float32, as a model has it."""
+    """The implementations of both gradients, by name. The homography is float32, as in a model."""
     pixels = picture.pixels.clone().requires_grad_()
     homography = picture.homography.float().requires_grad_()
     grid = picture.grid(picture.homography).requires_grad_()
@@ -163,24 +163,24 @@ def backward_rows(picture: Picture, kornia: ModuleType | None) -> dict[str, Prep
 
 
 def verify_forward(picture: Picture, rows: dict[str, Warp]) -> None:
-    """Exit if a result differs from the native one by more than how it is computed explains."""
+    """Exit if a result differs from the native one by more than the method of computation explains."""
     expected = rows[NATIVE]().double()
     for name, warp in rows.items():
         difference = float((warp().double() - expected).abs().mean()) / picture.range
         if not difference <= MEAN_DIFFERENCE:
-            sys.exit(f"{name}: the result is off by {difference:.1e} on average: no time means anything")
+            sys.exit(f"{name}: the result is off by {difference:.1e} on average, so the times are meaningless")
 
 
 def verify_backward(rows: dict[str, Prepared]) -> None:
-    """Exit if a gradient of the homography differs from the native one; and of the picture."""
+    """Exit if a gradient of the homography or of the picture differs from the native one."""
     expected = _gradients(rows[NATIVE])
     for name, row in rows.items():
         for got, right in zip(_gradients(row), expected, strict=True):
-            if got.shape != right.shape:  # the grid's
+            if got.shape != right.shape:  # the gradient of the grid
                 continue
             difference = float((got - right).norm() / right.norm())
             if not difference <= GRADIENT_DIFFERENCE:
-                sys.exit(f"{name}: a gradient is off by {difference:.1e}: no time means anything")
+                sys.exit(f"{name}: a gradient is off by {difference:.1e}, so the times are meaningless")
 
 
 def _gradients(row: Prepared) -> tuple[Tensor, ...]:
@@ -188,7 +188,7 @@ def _gradients(row: Prepared) -> tuple[Tensor, ...]:
 
 
 def show(console: Console, title: str, timings: dict[str, Timing]) -> None:
-    """Print a table: the median of each row, and how many times as long as the operator's it is."""
+    """Print a table with the median of each row, and its ratio to the operator's."""
     table = Table(title=title, title_justify="left")
     table.add_column("")
     for heading in ("ms", f"of {NATIVE}", "processor ms", f"of {NATIVE}"):
@@ -214,7 +214,7 @@ def _optional(name: str) -> ModuleType | None:
 
 
 def _keep_memory() -> None:
-    """Let glibc keep freed memory, for all rows: to fetch that of a result again takes as long as a warp."""
+    """Make glibc keep freed memory, for all rows: allocating that of a result again takes as long as a warp."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         trim_threshold, mmap_threshold = -1, -3
@@ -223,12 +223,12 @@ def _keep_memory() -> None:
 
 
 def main() -> None:
-    """Compare, time, print."""
+    """Compare, time and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, torch.get_num_threads()], help="threads to use")
-    parser.add_argument("--seconds", type=float, default=3.0, help="time for the rounds of each table, at most")
-    parser.add_argument("--only", default="", help="only tables whose title holds this, such as 'uint8'")
-    parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, torch.get_num_threads()], help="thread counts")
+    parser.add_argument("--seconds", type=float, default=3.0, help="time limit for the rounds of each table")
+    parser.add_argument("--only", default="", help="only tables whose title contains this, such as 'uint8'")
+    parser.add_argument("--json", metavar="FILE", help="write all times as JSON")
     parser.add_argument("--peers", metavar="FOLDER", help="a folder with packages to compare with")
     asked = parser.parse_args()
     _keep_memory()

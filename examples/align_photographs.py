@@ -1,9 +1,9 @@
 """Aligns two photographs by gradient descent on the homography between them, through the warp of ops/geometry.
 
-The second photograph is warped onto the first one, and the eight numbers of the homography follow the gradient of the
-difference, from a small copy of both to the full size. Without files, the first photograph is one of scikit-image's,
-and the second one shows it turned, from another side, darker, and with noise; then the true homography is known, and
-the script exits with 1 if the corners are more than half a pixel off.
+Warps the second photograph onto the first one, and moves the eight numbers of the homography along the gradient of the
+difference, from a small copy of both up to the full size. Without files, the first photograph is one of scikit-image's,
+and the second one shows it rotated, from another viewpoint, darker, and with noise. The true homography is then known,
+and the script exits with 1 if the corners are more than half a pixel off.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXAMPLES = """examples:
   python examples/align_photographs.py --picture aligned.jpg
   python examples/align_photographs.py left.jpg right.jpg --picture aligned.jpg
 """
-# How many steps with both photographs 16, 8, 4 and 2 times smaller, and in their full size.
+# The number of steps with both photographs 16, 8, 4 and 2 times smaller, and at full size.
 STEPS = (80, 60, 40, 30, 20)
 RATE = 1e-2
 MOST_PIXELS_OFF = 0.5
@@ -45,16 +45,16 @@ class Pair:
 
     @classmethod
     def made(cls) -> Pair:
-        """A photograph, and the same from another side."""
+        """A photograph, and the same from another viewpoint."""
         first = _photograph(torch.from_numpy(skimage.data.coffee().copy()))
         seen = warp(first, in_pixels(torch.tensor(UNKNOWN), first), padding="reflection")
         noise = torch.randn(seen.shape, generator=torch.Generator().manual_seed(0)) * NOISE
-        # The second one is sampled from the first: to warp it back takes the inverse.
+        # The second one is sampled from the first: warping it back requires the inverse.
         return cls(first, (0.7 * seen + 0.05 + noise).clamp(0, 1), torch.linalg.inv(torch.tensor(UNKNOWN)))
 
     @classmethod
     def read(cls, first: Path, second: Path) -> Pair:
-        """Two files. The second photograph gets the size of the first."""
+        """Read two files. The second photograph is resized to the size of the first."""
         found = [_photograph(torch.from_numpy(skimage.io.imread(path)[..., :3].copy())) for path in (first, second)]
         return cls(found[0], functional.interpolate(found[1], found[0].shape[2:], mode="area"))
 
@@ -64,13 +64,13 @@ def _photograph(pixels: Tensor) -> Tensor:
 
 
 def warp(image: Tensor, homography: Tensor, padding: str = "constant") -> Tensor:
-    """The operator, with an output as large as the image."""
+    """The operator, with an output of the size of the image."""
     result: Tensor = torch.ops.geometry.warp_perspective(image, homography, *image.shape[2:], padding=padding)
     return result
 
 
 def in_pixels(homography: Tensor, image: Tensor) -> Tensor:
-    """A homography between points in units of half the width, around the centre, for the pixels of an image."""
+    """Convert a homography between points in units of half the width, around the centre, to the pixels of an image."""
     height, width = image.shape[2:]
     half = width / 2
     to_units = torch.tensor(
@@ -81,9 +81,9 @@ def in_pixels(homography: Tensor, image: Tensor) -> Tensor:
 
 
 def difference(first: Tensor, second: Tensor, homography: Tensor) -> Tensor:
-    """The mean squared difference of the photographs where they overlap, each of its own brightness and contrast."""
+    """The mean squared difference of the photographs where they overlap, with brightness and contrast normalized."""
     seen = warp(torch.cat([second, torch.ones_like(second[:, :1])], dim=1), in_pixels(homography, second))
-    # Outside of the second photograph, the warped ones are zero.
+    # Outside the second photograph, the warped ones are zero.
     overlap = (seen[:, 3:] > 0.99).float().detach()
     normalized = []
     for image in (first, seen[:, :3]):
@@ -110,7 +110,7 @@ def align(pair: Pair) -> Tensor:
 
 
 def homography_of(change: Tensor) -> Tensor:
-    """The matrix with eight free numbers: the identity and a change of it."""
+    """The matrix with eight free numbers: the identity plus a change."""
     return torch.eye(3) + torch.cat([change, change.new_zeros(1)]).view(3, 3)
 
 
@@ -135,7 +135,7 @@ def picture_of(pair: Pair, homography: Tensor) -> Tensor:
 
 
 def main() -> None:
-    """Align, and say how well."""
+    """Align the photographs, and print how accurately."""
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -148,7 +148,7 @@ def main() -> None:
     pair = Pair.read(*asked.files) if asked.files else Pair.made()
     start = time.perf_counter()
     found = align(pair)
-    print(f"aligned in {time.perf_counter() - start:.1f} s, by {sum(STEPS)} steps")
+    print(f"aligned in {time.perf_counter() - start:.1f} s, in {sum(STEPS)} steps")
     if asked.picture:
         skimage.io.imsave(asked.picture, picture_of(pair, found).numpy(), check_contrast=False)
     if pair.known is None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from sklearn.datasets import load_digits  # type: ignore[import-untyped]  # it comes without types
-from sklearn.model_selection import train_test_split  # type: ignore[import-untyped]  # it comes without types
+from sklearn.datasets import load_digits  # type: ignore[import-untyped]  # has no type annotations
+from sklearn.model_selection import train_test_split  # type: ignore[import-untyped]  # has no type annotations
 from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ops"))
@@ -55,7 +55,7 @@ class Classifier(nn.Module):
 
     Args:
         hidden_size: the size of that state.
-        native: whether the native kernels compute, or their references.
+        native: whether to compute with the native kernels instead of their references.
     """
 
     def __init__(self, hidden_size: int = 64, *, native: bool = True) -> None:

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 
 def seed(model: nn.Module, pictures: Tensor) -> None:
-    """Draw the weights of a model's convolutions and linear layers, and fit its batch norms to pictures (N, 3, H, W).
+    """Draw the weights of a model's convolutions and linear layers, and calibrate its batch norms on (N, 3, H, W).
 
-    The draws are those of He et al., https://arxiv.org/abs/1502.01852, and always the same. A batch norm that has
-    seen nothing would let each layer's scale, and what all pictures have in common, grow from layer to layer.
+    Draws as in He et al., https://arxiv.org/abs/1502.01852, with a fixed seed. Without calibration, the scale of each
+    layer, and the component that all pictures share, would grow from layer to layer.
     """
     generator = torch.Generator().manual_seed(0)
     norms = []
@@ -32,7 +32,7 @@ def seed(model: nn.Module, pictures: Tensor) -> None:
 
 
 def spread(head: nn.Linear, scores: Tensor, deviation: float) -> None:
-    """Give a model's scores (N, C) the mean 0 in each class and this standard deviation, by its last layer."""
+    """Scale a model's scores (N, C), by its last layer, to mean 0 per class and this standard deviation."""
     scale = deviation / (scores - scores.mean(dim=0)).std()
     with torch.no_grad():
         head.weight.mul_(scale)

@@ -1,10 +1,10 @@
-"""Trains a classifier of handwritten digits twice, on the reference kernels of ops/lltm and on the native ones.
+"""Trains a classifier of handwritten digits twice, with the reference kernels of ops/lltm and with the native ones.
 
-Each image of scikit-learn's digits is read row by row, as a sequence of 8 steps of 8 pixels. Both trainings begin with
-the same weights and see the same batches, epoch by epoch in turn. Under torchrun each process takes its share of every
-batch, and the gradients that DistributedDataParallel averages are compared with those of the whole batch.
+Each image of scikit-learn's digits is read row by row, as a sequence of 8 steps of 8 pixels. Both trainings start with
+the same weights and use the same batches, epoch by epoch in turn. Under torchrun, each process trains on its share of
+every batch, and the gradients that DistributedDataParallel averages are compared with those of the whole batch.
 
-Exits with 1 if one of these does not hold: a test accuracy of 95 %, the same losses with both kernels over the first
+Exits with 1 if one of these conditions fails: a test accuracy of 95 %, the same losses with both kernels over the first
 100 steps, the same gradients in several processes. Times are only printed.
 """
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from digits import Classifier, Digits, batches, load  # type: ignore[import-not-found]  # beside this script
+from digits import Classifier, Digits, batches, load  # type: ignore[import-not-found]  # next to this script
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
@@ -48,7 +48,7 @@ GRADIENT_TOLERANCE = 1e-5  # relative to the largest gradient
 
 @dataclass(frozen=True)
 class Team:
-    """The processes that train together: one, unless torchrun started this."""
+    """The processes that train together; only one, unless torchrun started this."""
 
     rank: int
     size: int
@@ -60,7 +60,7 @@ class Team:
         size = int(os.environ.get("WORLD_SIZE", "1"))
         rank, local = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))
         if BATCH % size != 0:
-            sys.exit(f"a batch of {BATCH} has no equal shares for {size} processes: start as many as divide it")
+            sys.exit(f"a batch of {BATCH} cannot be split equally among {size} processes: use a divisor of it")
         device = torch.device("cpu")
         if torch.cuda.is_available():
             device = torch.device("cuda", local)
@@ -89,7 +89,7 @@ class Team:
 
 @dataclass
 class Training:
-    """The training of one model: its losses by step, and the seconds of each epoch."""
+    """The training of one model: its losses by step, and the duration of each epoch in seconds."""
 
     team: Team
     model: Classifier
@@ -177,7 +177,7 @@ class Figures:
         )
 
     def failures(self) -> list[str]:
-        """The conditions that do not hold."""
+        """The conditions that fail."""
         found = [
             f"the test accuracy by {name} kernels is {percent(accuracy)}, expected {percent(LEAST_ACCURACY)} or more"
             for name, accuracy in self.accuracy.items()
@@ -185,7 +185,7 @@ class Figures:
         ]
         if not self.loss_difference <= LOSS_TOLERANCE:
             found.append(
-                f"the losses by reference and native kernels differ by {self.loss_difference:.1e} of themselves, "
+                f"the losses by reference and native kernels have a relative difference of {self.loss_difference:.1e}, "
                 f"expected {LOSS_TOLERANCE:g} or less"
             )
         found += [
@@ -211,7 +211,7 @@ def train(team: Team, epochs: int) -> Figures:
     with Progress(*columns, console=Console(stderr=True), disable=team.rank > 0) as progress:
         task = progress.add_task("", total=epochs)
         for epoch, order in enumerate(orders):
-            # They take turns in going first, so that other load on the machine affects both.
+            # They alternate in going first, so that other load on the machine affects both.
             for name in sorted(trainings, reverse=epoch % 2 == 0):
                 trainings[name].epoch(learnt_from, order)
             losses = ", ".join(f"{name} {training.losses[-1]:.4f}" for name, training in trainings.items())
@@ -269,7 +269,7 @@ def positive(text: str) -> int:
 
 
 def writable(text: str) -> Path:
-    """Parse the path of a file that can be written, before the long training and not after it."""
+    """Parse the path of a file that can be written, before the long training instead of after it."""
     path = Path(text)
     if path.is_dir() or not path.parent.is_dir():
         msg = f"{path} is a folder" if path.is_dir() else f"the folder {path.parent} does not exist"
@@ -278,17 +278,17 @@ def writable(text: str) -> Path:
 
 
 def main() -> None:
-    """Train, compare, show."""
+    """Train, compare and show the results."""
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--epochs", type=positive, default=30, metavar="N", help="how often each digit is seen (30)")
-    parser.add_argument("--plot", type=writable, metavar="FILE", help="draw the losses into a file: .png, .svg or .pdf")
-    parser.add_argument("--json", type=writable, metavar="FILE", help="write all figures, the losses too, as JSON")
+    parser.add_argument("--epochs", type=positive, default=30, metavar="N", help="passes over the digits (30)")
+    parser.add_argument("--plot", type=writable, metavar="FILE", help="plot the losses to a file: .png, .svg or .pdf")
+    parser.add_argument("--json", type=writable, metavar="FILE", help="write all figures and losses as JSON")
     asked = parser.parse_args()
     if asked.plot and asked.plot.suffix not in PICTURES:
-        parser.error(f"argument --plot: {asked.plot} is none of {', '.join(PICTURES)}")
-    torch.set_num_threads(1)  # a step of this size is shorter than the synchronisation of threads
+        parser.error(f"argument --plot: {asked.plot} must end in one of {', '.join(PICTURES)}")
+    torch.set_num_threads(1)  # synchronising threads would take longer than a step of this size
     team = Team.joined()
     figures = train(team, asked.epochs)
     if team.size > 1:

@@ -6,8 +6,8 @@
 #   TORCH  a version of PyTorch to install instead of the one in constraints.txt (empty: that one)
 #
 # Running it again is cheap and safe. The virtual environment contains a stamp, a digest of everything that
-# it was made from. The stamp is written last, so an environment without one is incomplete, and is made
-# again.
+# it was created from. The stamp is written last, so an environment without one is incomplete, and is
+# created again.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -28,7 +28,7 @@ die() {
 # Fills python_version, python (free of any active virtual environment), has_venv and has_headers.
 look_at_python() {
     local facts
-    command -v python3 >/dev/null || die "no python3 on PATH; opwright needs Python $oldest_python or newer." \
+    command -v python3 >/dev/null || die "no python3 on PATH; opwright requires Python $oldest_python or newer." \
         "On Debian or Ubuntu: apt-get install python3"
     facts=$(python3 -c '
 import os, sys, sysconfig
@@ -40,14 +40,14 @@ print("yes" if os.path.exists(os.path.join(sysconfig.get_path("include"), "Pytho
 ') || die "$(command -v python3) does not run; its own message is above. Fix it, or put another python3 first on PATH."
     { read -r python_version && read -r python && read -r has_venv && read -r has_headers; } <<<"$facts"
     [ "$(printf '%s\n' "$oldest_python" "$python_version" | sort -V | head -n 1)" = "$oldest_python" ] ||
-        die "python3 is $python ($python_version); opwright needs Python $oldest_python or newer." \
+        die "python3 is $python ($python_version); opwright requires Python $oldest_python or newer." \
             "Put a newer python3 first on PATH and run this again."
 }
 
 # Rejects a python3 that the system packages could not complete: one from pyenv, conda or a PPA.
 check_python() {
     local fix="Debian's python3-venv and python3-dev serve only its own python3. Complete this one, or put another first on PATH."
-    [ "$has_venv" = yes ] || die "$python ($python_version) cannot make virtual environments: no venv or no ensurepip." "$fix"
+    [ "$has_venv" = yes ] || die "$python ($python_version) cannot create virtual environments: no venv or no ensurepip." "$fix"
     [ "$has_headers" = yes ] || die "$python ($python_version) has no Python.h." "$fix"
 }
 
@@ -133,11 +133,11 @@ install_python_packages() {
     if [ "$old_ground" = "$ground" ]; then
         say "updating ${VENV:-.venv} to pyproject.toml and constraints.txt"
     else
-        say "making ${VENV:-.venv} with Python $python_version"
-        "$python" -m venv --clear "$venv" || die "no virtual environment could be made; the message is above."
+        say "creating ${VENV:-.venv} with Python $python_version"
+        "$python" -m venv --clear "$venv" || die "the virtual environment could not be created; the message is above."
     fi
     rm -f "$stamp"
-    # Another PyTorch may bring a Triton of its own.
+    # Another PyTorch may install its own Triton.
     sed "s/^torch==.*/torch==$version/${torch:+;/^triton==/d}" constraints.txt >"$venv/constraints.txt"
     say "Python packages, through pip: PyTorch $version and the rest; the first time takes minutes"
     # An isolated build would fetch whichever hatchling is newest: build with the pinned one instead.
@@ -151,7 +151,7 @@ install_python_packages() {
 [[ $torch =~ ^([0-9]+(\.[0-9]+)*([a-z]+[0-9]*)?(\+[a-z0-9.]+)?)?$ ]] ||
     die "TORCH is '$torch'; expected a version of PyTorch, as in TORCH=2.15.0."
 
-# Concurrent makes take turns. The system releases the lock when the process ends.
+# Concurrent runs of make take turns. The system releases the lock when the process exits.
 exec 9<"${BASH_SOURCE[0]}"
 flock --nonblock 9 || { say "another set-up is running here; waiting for it" && flock 9; }
 look_at_python

@@ -1,9 +1,9 @@
-"""What every test may rely on: real things that a test needs, and the switch that forbids to go without.
+"""What every test relies on: tools and hardware that a test needs, and the switch that makes them mandatory.
 
-`@pytest.mark.needs("cuda", "nvcc")` skips a test where one of them is missing. `OPWRIGHT_REQUIRE=cuda,nvcc`
-in the environment turns those skips into failures, for a machine that is there to have them.
+`@pytest.mark.needs("cuda", "nvcc")` skips a test if one of them is missing. `OPWRIGHT_REQUIRE=cuda,nvcc` in the
+environment turns those skips into failures, for a machine that is supposed to have them.
 
-`@pytest.mark.compiles` says that a test starts a compiler; all of tests/integration is marked so.
+`@pytest.mark.compiles` marks a test that starts a compiler; all of tests/integration is marked.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# No test depends on how busy the machine is, nor on which inputs a run happens to draw.
+# Tests must depend neither on the load of the machine nor on randomly drawn inputs.
 settings.register_profile("opwright", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("opwright")
 
-# None that a test gives to what it calls, which would then draw the same numbers again.
+# A seed that no test passes to the code under test, which would then draw the same numbers.
 _SEED = 20261125
 
 SWITCH = "OPWRIGHT_REQUIRE"
@@ -57,7 +57,7 @@ def _compute_sanitizer() -> bool:
 
 
 def clang() -> str | None:
-    """The path of clang++, whatever version its name has."""
+    """The path of clang++, under any versioned name."""
     names = ("clang++", *(f"clang++-{version}" for version in range(30, 13, -1)))
     return next(filter(None, map(shutil.which, names)), None)
 
@@ -70,7 +70,7 @@ def _opencv() -> bool:
 
 
 def _change_root() -> list[str]:
-    """The command that starts a program with another root folder: root may, others in a user namespace of their own."""
+    """The command that starts a program with another root folder: as root, or else in a new user namespace."""
     chroot = shutil.which("chroot", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
     return [*([] if os.geteuid() == 0 else ["unshare", "--map-root-user"]), chroot or "chroot"]
 
@@ -87,7 +87,7 @@ def _ray() -> bool:
 
 
 def _mount() -> bool:
-    """Whether a small file system can be mounted, as root can in most containers, but not in all."""
+    """Whether a small file system can be mounted, which root can do in most containers, but not in all."""
     if not shutil.which("mount"):
         return False
     with tempfile.TemporaryDirectory() as folder:
@@ -97,7 +97,7 @@ def _mount() -> bool:
 
 
 def _sshfs() -> bool:
-    """Whether a folder of this machine can be mounted as one of another machine."""
+    """Whether a folder of this machine can be mounted as if from another machine."""
     if not (shutil.which("sshfs") and shutil.which("fusermount3") and os.access("/dev/fuse", os.W_OK)):
         return False
     return Path("/usr/lib/openssh/sftp-server").exists()
@@ -116,14 +116,14 @@ def _memory() -> bool:
     return found is not None and int(found[1]) > 14 * 2**20
 
 
-# Each asks the machine itself, not opwright's own finders: those are among the things under test.
+# Each test queries the machine directly, not with opwright's finders, which are under test themselves.
 REAL_THINGS: dict[str, tuple[str, Callable[[], bool]]] = {
     "arm": ("aarch64-linux-gnu-g++ and qemu-aarch64 on PATH", _arm),
     "chroot": ("chroot, as root or in a user namespace", _chroot),
     "clang": ("clang++ on PATH", lambda: bool(shutil.which("clang++"))),
     "cmake": ("cmake on PATH", lambda: bool(shutil.which("cmake"))),
     "cuda": ("a GPU that this torch can use", _a_gpu),
-    "memory": ("14 GiB of memory that are free", _memory),
+    "memory": ("14 GiB of free memory", _memory),
     "nvcc": ("nvcc on PATH, under CUDA_HOME or in /usr/local/cuda", _nvcc),
     "opencv": ("opencv4 through pkg-config", _opencv),
     "ray": ("Ray with ray.data and ray.serve installed", _ray),
@@ -145,22 +145,22 @@ def _is_here(name: str) -> bool:
     return REAL_THINGS[name][1]()
 
 
-def _known(names: tuple[str, ...], said_by: str) -> tuple[str, ...]:
+def _known(names: tuple[str, ...], source: str) -> tuple[str, ...]:
     if unknown := [name for name in names if name not in REAL_THINGS]:
-        msg = f"{said_by} names {', '.join(unknown)}; what can be named is {', '.join(REAL_THINGS)}"
+        msg = f"{source} names {', '.join(unknown)}; expected some of {', '.join(REAL_THINGS)}"
         raise pytest.UsageError(msg)
     return names
 
 
 def required() -> tuple[str, ...]:
-    """Returns what the switch says that this machine must have."""
+    """Returns the names that the switch requires on this machine."""
     names = os.environ.get(SWITCH, "").replace(",", " ").split()
     return _known(tuple(names), f"the environment variable {SWITCH}")
 
 
 @pytest.fixture
 def forked() -> None:
-    """Lets the processes of `opwright.check` be forked from one that has imported PyTorch."""
+    """Forks the processes of `opwright.check` from one that has imported PyTorch."""
     from tests.interpreter import python
 
     python()
@@ -168,13 +168,13 @@ def forked() -> None:
 
 @pytest.fixture(autouse=True)
 def _same_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets checks without a seed try the same variations in every run of the tests."""
+    """Makes checks without a seed try the same variations in every test run."""
     monkeypatch.setattr("secrets.randbelow", lambda _: 0)
 
 
 @pytest.fixture(autouse=True)
 def _same_numbers() -> None:
-    """Gives each test the same random numbers in every run, whichever tests ran before it."""
+    """Gives each test the same random numbers in every run, independent of the tests before it."""
     random.seed(_SEED)
     if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(_SEED)
@@ -187,18 +187,18 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(scope="session")
 def change_root() -> list[str]:
-    """The words before a folder and a program, to start the program with that folder as its root."""
+    """The command prefix that starts a program in a folder as its root; the folder and the program follow."""
     return _change_root()
 
 
 def pytest_configure() -> None:
-    # Beside the other build output, so that tests find their builds again and leave the user's own cache alone.
+    # Next to the other build output, so that tests find earlier builds and do not touch the user's cache.
     os.environ.setdefault("OPWRIGHT_CACHE", str(Path(__file__).parents[1] / "build" / "test-cache"))
-    # Vector instructions are assumed to work: Inductor's trial of each kind takes seconds in every process.
+    # Assume that vector instructions work: Inductor tries each kind in every process, which takes seconds.
     os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
-    # Threads that wait for work sleep: test processes side by side have more threads than there are cores.
+    # Let waiting threads sleep: parallel test processes have more threads than there are cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    required()  # a slip of the pen in the switch stops the run before the first test
+    required()  # a typo in the switch stops the run before the first test
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -207,7 +207,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.compiles)
         for mark in item.iter_markers("needs"):
             _known(mark.args, f"the mark of {item.nodeid}")
-    # The quick ones speak first.
+    # Run the quick tests first.
     items.sort(key=lambda item: item.get_closest_marker("compiles") is not None)
 
 
@@ -218,5 +218,5 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 continue
             reason = f"needs {REAL_THINGS[name][0]}"
             if name in required():
-                pytest.fail(f"{reason}, which is missing, and {SWITCH} says that {name} must be here", pytrace=False)
+                pytest.fail(f"{reason}, which is missing, but {SWITCH} requires {name}", pytrace=False)
             pytest.skip(reason)

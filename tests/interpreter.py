@@ -1,4 +1,4 @@
-"""A Python that has imported PyTorch already, for tests that are not about how a process starts."""
+"""A Python that has already imported PyTorch, for tests that do not test process startup."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-# What torch.compile and AOTInductor import at their first call.
+# The modules that torch.compile and AOTInductor import on first use.
 _OF_COMPILERS = ("torch._inductor.compile_fx", "setuptools")
 _open = contextlib.ExitStack()
 
 
 @functools.cache
 def python() -> tuple[str, ...]:
-    """Returns the start of a command line, in place of `python`; `-c TEXT` or `-m MODULE` follows.
+    """Returns the start of a command line, to use in place of `python`; `-c TEXT` or `-m MODULE` follows.
 
-    Each program has a process of its own, forked from one that has imported PyTorch, which saves seconds. From the
-    first call on, `opwright.check` takes its processes from there, too.
+    Each program runs in its own process, forked from one that has imported PyTorch, which saves seconds. From the
+    first call on, `opwright.check` forks its processes from there, too.
     """
     from opwright.checker.run_cells import PRELOADED
     from opwright.toolchain.fork_server import fork_server
@@ -34,7 +34,7 @@ def close() -> None:
 
 
 def main() -> None:
-    """Runs what the arguments name, in the forked process."""
+    """Runs the program that the arguments name, in the forked process."""
     flag, what, *arguments = sys.argv[1:]
     sys.argv = [flag, *arguments]
     sys.path[0] = str(Path.cwd())
@@ -42,7 +42,7 @@ def main() -> None:
         runpy.run_module(what, run_name="__main__", alter_sys=True)
         return
     script = ModuleType("__main__")
-    sys.modules["__main__"] = script  # a pickle looks here for the classes of a script
+    sys.modules["__main__"] = script  # pickle looks up the classes of a script here
     exec(compile(what, "<string>", "exec"), script.__dict__)
 
 

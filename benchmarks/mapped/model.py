@@ -23,7 +23,7 @@ SIDE = resnet18.CROP
 # A view from the left: from the pixels of the result to those of the picture.
 HOMOGRAPHY = ((0.9, 0.06, 8.0), (-0.04, 0.95, 10.0), (-2e-4, 1e-4, 1.0))
 
-# `opwright ship` reads this too.
+# `opwright ship` also reads this.
 shapes = {"image": f"float32[1..16,3,{SIDE},{SIDE}]"}
 images = {"image": {"resize": SIDE, "crop": (SIDE, SIDE), "mean": resnet18.MEAN, "std": resnet18.STD}}
 

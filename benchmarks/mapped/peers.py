@@ -1,4 +1,4 @@
-"""The job of benchmarks/map_throughput.py as one writes it without opwright, apart from the operator.
+"""The job of benchmarks/map_throughput.py, written without opwright except for the operator.
 
 python benchmarks/mapped/peers.py script SCRIPTED
 python benchmarks/mapped/peers.py ray PICTURES OUT SCRIPTED BATCH
@@ -35,7 +35,7 @@ SIDE = 224
 
 
 def decoded(path: str) -> Tensor:
-    """A picture as the model takes it, (3, 224, 224)."""
+    """A picture in the format that the model expects, (3, 224, 224)."""
     pixels = torch.from_numpy(np.array(Image.open(path).convert("RGB"))).permute(2, 0, 1).float().div(255)
     height, width = pixels.shape[1:]
     scale = SIDE / min(height, width)
@@ -126,7 +126,7 @@ def script(scripted: Path) -> None:
 
 
 def main() -> None:
-    """Do the job that the arguments name."""
+    """Run the job that the arguments name."""
     kind, *words = sys.argv[1:]
     if kind == "script":
         script(Path(words[0]))

@@ -2,9 +2,9 @@
 
     python benchmarks/vectors/fit.py > src/opwright/include/opwright/simd/coefficients.h
 
-Each polynomial is the one of its degree whose largest weighted error over the interval is least (Remez, "Sur la
-détermination des polynômes d'approximation de degré donnée", 1934), in 60 digits. A
-line for each on stderr has the largest error that is left, in units in the last place.
+Each polynomial minimizes the largest weighted error over the interval for its degree (Remez, "Sur la détermination des
+polynômes d'approximation de degré donnée", 1934), computed with 60 digits. A line for each on stderr has the largest
+remaining error, in units in the last place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mpmath import mpf
 Function = Callable[[mpf], mpf]
 ROUNDS = 12
 POINTS = 40  # between two neighbouring extrema
-NOTHING = mpf(10) ** -15  # nearer to zero than this, terms cancel, and nothing is fitted
+NOTHING = mpf(10) ** -15  # closer to zero than this, terms cancel, and nothing is fitted
 
 mpmath.mp.dps = 60
 
@@ -30,13 +30,13 @@ class Polynomial:
     """A polynomial to fit.
 
     Attributes:
-        name: of the constant in C++.
-        comment: what it computes, for the header.
-        degree: of the polynomial.
-        low: the least argument.
+        name: the name of the constant in C++.
+        comment: the comment in the header.
+        degree: the degree of the polynomial.
+        low: the smallest argument.
         high: the largest argument.
-        function: what it approximates.
-        weight: what an error of the polynomial is multiplied with: the relative error of the result for an error of 1.
+        function: the function to approximate.
+        weight: the factor of an error of the polynomial: the relative error of the result for an error of 1.
         number: "float" or "double".
     """
 
@@ -74,7 +74,7 @@ def fit(wanted: Polynomial) -> tuple[list[mpf], mpf]:
 
 
 def extrema(wanted: Polynomial, coefficients: list[mpf], points: list[mpf]) -> tuple[list[mpf], mpf]:
-    """Returns where the weighted error is largest, between one change of its sign and the next."""
+    """Returns the extrema of the weighted error, one between each two changes of its sign."""
 
     def error(x: mpf) -> mpf:
         return (mpmath.polyval(coefficients[::-1], x) - wanted.function(x)) * wanted.weight(x)
@@ -92,7 +92,7 @@ def extrema(wanted: Polynomial, coefficients: list[mpf], points: list[mpf]) -> t
                 found[-1] = (x, value)
         else:
             found.append((x, value))
-    while len(found) > len(points):  # the smaller end goes
+    while len(found) > len(points):  # drop the smaller end
         found.pop(0 if abs(found[0][1]) < abs(found[-1][1]) else -1)
     largest = max(abs(value) for _, value in found)
     return ([x for x, _ in found] if len(found) == len(points) else points), largest
@@ -121,7 +121,7 @@ def tail_of_erf(x: mpf) -> mpf:
 
 
 def weight_of_erf(x: mpf) -> mpf:
-    """Returns the relative error of erf(x) for an error of 1 in the above, by which x^2 times as much is subtracted."""
+    """Returns the relative error of erf(x) for an error of 1 in the above, which is scaled by x^2 and subtracted."""
     return x**2 * mpmath.erfc(x) / mpmath.erf(x) if x > NOTHING else mpf(0)
 
 
@@ -185,7 +185,7 @@ def polynomials() -> list[Polynomial]:
 
 
 def written(number: str, coefficient: mpf) -> str:
-    """A coefficient, rounded to its type, exactly."""
+    """A coefficient, rounded to its type, written exactly."""
     digits = 24 if number == "float" else 53
     scale = mpf(2) ** (digits - 1 - int(mpmath.floor(mpmath.log(abs(coefficient), 2))))
     mantissa, exponent = float(mpmath.nint(coefficient * scale) / scale).hex().split("p")
@@ -193,7 +193,7 @@ def written(number: str, coefficient: mpf) -> str:
 
 
 def main() -> None:
-    """Fit, print."""
+    """Fit and print."""
     print(HEAD, end="")
     for number in ("float", "double"):
         print(f"\ntemplate <>\nstruct Coefficients<{number}> {{")

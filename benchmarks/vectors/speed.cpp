@@ -1,7 +1,7 @@
-// Times the functions of opwright/simd.h, SLEEF, xsimd and Highway in turn, on one thread, and prints nanoseconds for
-// an element as JSON. Built by speed.py, once with the instructions of AVX2 and once with those of AVX-512.
+// Times the functions of opwright/simd.h, SLEEF, xsimd and Highway in turn, on one thread, and prints nanoseconds per
+// element as JSON. speed.py builds it, once with AVX2 and once with AVX-512 instructions.
 #include <hwy/highway.h>
-// After highway.h.
+// Must come after highway.h.
 #include <hwy/contrib/math/math-inl.h>
 #include <opwright/simd.h>
 #include <sleef.h>
@@ -26,7 +26,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace simd = opwright::simd;
 
-constexpr int elements = 4096;  // of each type, they fit into the first cache
+constexpr int elements = 4096;  // of each type; they fit into the L1 cache
 constexpr int rounds = 301;
 constexpr int calls = 20;
 
@@ -82,7 +82,7 @@ void of_highway(const Number* from, Number* into, const Formula& formula) {
     }
 }
 
-// SLEEF takes the compiler's own vectors.
+// SLEEF accepts the compiler's own vectors.
 template <class Number, class Formula>
 void of_sleef(const Number* from, Number* into, const Formula& formula) {
 #if defined(__AVX512F__)
@@ -120,7 +120,7 @@ void compare(const std::string& function, const std::vector<Number>& from, doubl
             const double expected = exact(static_cast<double>(from[i]));
             const double off = std::abs(static_cast<double>(into[i]) - expected);
             if (!(off <= 200 * std::numeric_limits<Number>::epsilon() * std::abs(expected))) {
-                std::fprintf(stderr, "%s of %s: f(%.17g) is not %.17g but %.17g: no time means anything\n",
+                std::fprintf(stderr, "%s of %s: f(%.17g) is not %.17g but %.17g, so the times are meaningless\n",
                              function.c_str(), name.c_str(), static_cast<double>(from[i]), expected,
                              static_cast<double>(into[i]));
                 std::exit(1);

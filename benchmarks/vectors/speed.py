@@ -1,12 +1,12 @@
-"""Times the functions of `opwright/simd.h` beside those of SLEEF, xsimd and Highway.
+"""Times the functions of `opwright/simd.h` and those of SLEEF, xsimd and Highway.
 
     apt-get install libsleef-dev libxsimd-dev libhwy-dev
     python benchmarks/vectors/speed.py [--json FILE]
 
-All are in one program, built once with AVX2 and once with AVX-512, if this processor has it. It compares each result
-with the C library's, then calls one after another on 4096 normally distributed numbers (of variance 9; for log their
-magnitudes, plus 1.5), 301 rounds of 20 calls, on one thread. Printed are medians of the thread's processor time.
-Highway has no erf.
+All are in one program, built once with AVX2 and once with AVX-512, if this processor supports it. It compares each
+result with the C library's, then calls one function after another on 4096 normally distributed numbers (of variance 9;
+for log their magnitudes, plus 1.5), in 301 rounds of 20 calls, on one thread. Prints medians of the thread's processor
+time. Highway has no erf.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import torch
 
 HERE = Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "src" / "opwright" / "include"
-# For AVX-512, what Highway asks for before it uses it.
+# For AVX-512, the features that Highway requires.
 FLAGS = {
     "AVX2": ("-mavx2", "-mfma", "-mf16c"),
     "AVX-512": (
@@ -47,13 +47,13 @@ def timed(flags: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Build, time, print."""
+    """Build, time and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
+    parser.add_argument("--json", metavar="FILE", help="write all times as JSON")
     asked = parser.parse_args()
     sets = ["AVX2", "AVX-512"] if torch.backends.cpu.get_cpu_capability() == "AVX512" else ["AVX2"]
     found = {}
-    print("nanoseconds for an element, and opwright's beside each")
+    print("nanoseconds per element, and the ratio of opwright's to each")
     for name in sets:
         found[name] = timed(FLAGS[name])
         for row in found[name]:

@@ -1,7 +1,7 @@
-// Runs a saved TorchScript model, custom operators included, in a process without Python.
+// Runs a saved TorchScript model, including custom operators, in a process without Python.
 //
-// One source, two programs: `run_linked` has operator libraries linked into it, `run_opened` opens them when
-// it starts. Every failure is one line on stderr and an exit code of its own.
+// One source, two programs: `run_linked` has operator libraries linked into it, and `run_opened` opens them at startup.
+// Every failure is one line on stderr and a distinct exit code.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -55,8 +55,8 @@ struct Options {
     int repeat = 0;
 };
 
-// The line of a PyTorch error that says what is wrong. A stack trace follows it; in an error of a running model, the
-// TorchScript source with a mark at the place comes before it.
+// The line of a PyTorch error that states what is wrong. A stack trace follows it; in an error from a running model,
+// the TorchScript source with a mark at the location comes before it.
 std::string reason(const std::exception& error) {
     const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
     std::string text = of_torch ? of_torch->what_without_backtrace() : error.what();
@@ -78,7 +78,7 @@ Options parse(int argc, char** argv) {
                                    {"help", no_argument, nullptr, 'h'},
                                    {}};
     Options options;
-    opterr = 0;  // this program prints the one line itself
+    opterr = 0;  // this program prints the error itself
     for (int letter; (letter = getopt_long(argc, argv, "h", known, nullptr)) != -1;) {
         const std::string_view value = optarg ? optarg : "";
         if (letter == 'o') {
@@ -88,7 +88,8 @@ Options parse(int argc, char** argv) {
         } else if (letter == 'r') {
             const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.repeat);
             if (error != std::errc() || end != value.data() + value.size() || options.repeat < 1)
-                throw Failure(wrong_usage, "--repeat takes a whole number from 1 on, not '" + std::string(value) + "'");
+                throw Failure(wrong_usage,
+                              "--repeat expects an integer of at least 1, not '" + std::string(value) + "'");
         } else if (letter == 'h') {
             std::cout << usage << '\n';
             std::exit(EXIT_SUCCESS);
@@ -151,7 +152,7 @@ void show_stderr() {
 // process cannot continue.
 [[noreturn]] void refuse_library_being_opened() {
     show_stderr();
-    std::string message = "it ended this program";
+    std::string message = "it terminated this program";
     try {
         if (std::current_exception()) std::rethrow_exception(std::current_exception());
     } catch (const std::exception& error) {
@@ -165,8 +166,8 @@ void show_stderr() {
 
 void open_library(const std::string& path) {
     must_be_a_file("library", path);
-    // The C library declares dlopen as noexcept, and compilers rely on it. Through a pointer that
-    // they cannot follow, `catch` works; if the C library itself stops the exception, C++ calls `terminate`.
+    // The C library declares dlopen as noexcept, and compilers rely on it. Calling it through an opaque pointer lets
+    // `catch` work; if the C library itself blocks the exception, C++ calls `terminate`.
     void* (*volatile open)(const char*, int) = dlopen;
     const auto terminate = std::set_terminate(refuse_library_being_opened);
     library_being_opened = path;
@@ -181,7 +182,7 @@ void open_library(const std::string& path) {
     show_stderr();
     std::set_terminate(terminate);
     if (!library) throw Failure(library_does_not_load, "library " + path + " does not load: " + dlerror());
-    require_registered(library, path);  // never closed: its operators are in use until the end
+    require_registered(library, path);  // never closed: its operators are used until the end
 }
 
 torch::jit::Module load_model(const std::string& path) {
@@ -197,7 +198,7 @@ torch::jit::Module load_model(const std::string& path) {
         std::string name = message.substr(unknown.size());
         name.erase(std::min(name.find_last_not_of('.') + 1, name.size()));
         throw Failure(missing_operator, "model " + path + " needs the operator " + name +
-                                            ", which no library in this program has: name its library with "
+                                            ", which no library in this program provides: pass its library with "
                                             "--library, or link it (opwright_add_library in CMake)");
     }
 }
@@ -216,7 +217,7 @@ std::vector<torch::IValue> load_inputs(const std::string& path) {
     }
     if (value.isList()) return value.toListRef().vec();
     if (value.isTuple()) return value.toTupleRef().elements().vec();
-    throw Failure(broken_inputs, "inputs " + path + " hold one " + value.tagKind() +
+    throw Failure(broken_inputs, "inputs " + path + " contain one " + value.tagKind() +
                                      "; expected a list with one entry per argument of the model, as in "
                                      "torch.save([x, y], path)");
 }
@@ -238,7 +239,7 @@ torch::IValue run(torch::jit::Module& model, const std::vector<torch::IValue>& i
     }
 }
 
-// In milliseconds, without the first runs, during which TorchScript specialises the model.
+// In milliseconds, excluding the first runs, in which TorchScript specializes the model.
 double median_time(torch::jit::Module& model, const std::vector<torch::IValue>& inputs, int repeat) {
     constexpr int warm_up = 3;
     std::vector<double> times;
@@ -252,7 +253,7 @@ double median_time(torch::jit::Module& model, const std::vector<torch::IValue>& 
     return (times[times.size() / 2] + times[(times.size() - 1) / 2]) / 2;
 }
 
-// Lists become tuples: a list is saved with its element type, which Python's torch.load(weights_only=True) refuses.
+// Lists become tuples: a list is saved with its element type, which torch.load(weights_only=True) rejects.
 torch::IValue for_python(const torch::IValue& output) {
     if (output.isTensor()) return output;
     std::vector<torch::IValue> elements;
@@ -262,7 +263,7 @@ torch::IValue for_python(const torch::IValue& output) {
         elements = output.toListRef().vec();
     else
         throw Failure(output_not_written, "the model returned one " + output.tagKind() +
-                                              ", which cannot be written: let it return a tensor, or a tuple or "
+                                              ", which cannot be written: return a tensor, or a tuple or "
                                               "list of tensors");
     std::transform(elements.begin(), elements.end(), elements.begin(), for_python);
     return c10::ivalue::Tuple::create(std::move(elements));

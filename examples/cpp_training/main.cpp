@@ -1,6 +1,6 @@
 // Trains a saved TorchScript model in a process without Python, through native operators and their native gradients.
 //
-// Every failure is one line on stderr and an exit code of its own.
+// Every failure is one line on stderr and a distinct exit code.
 
 #include <ATen/Parallel.h>
 #include <torch/optim/sgd.h>
@@ -32,17 +32,17 @@ struct Failure : std::runtime_error {
     Exit code;
 };
 
-// The training data, as prepare.py saves it.
+// The training data, as saved by prepare.py.
 struct Data {
     at::Tensor images;   // (N, 8, 8)
     at::Tensor labels;   // (N)
-    at::Tensor batches;  // (steps, B): the images of each step
+    at::Tensor batches;  // (steps, B): indices of the images in each step
     double rate;
     double momentum;
 };
 
-// The line of a PyTorch error that says what is wrong. A stack trace follows it; in an error of a running model, the
-// TorchScript source with a mark at the place comes before it.
+// The line of a PyTorch error that states what is wrong. A stack trace follows it; in an error from a running model,
+// the TorchScript source with a mark at the location comes before it.
 std::string reason(const std::exception& error) {
     const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
     std::string text = of_torch ? of_torch->what_without_backtrace() : error.what();
@@ -56,7 +56,7 @@ std::string reason(const std::exception& error) {
 
 Data load_data(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    if (!file) throw Failure(cannot_read, "data " + path + " cannot be read: is it there?");
+    if (!file) throw Failure(cannot_read, "data " + path + " cannot be read: does it exist?");
     try {
         const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
         const torch::IValue saved = torch::jit::pickle_load(bytes);
@@ -67,7 +67,7 @@ Data load_data(const std::string& path) {
         return {parts[0].toTensor(), parts[1].toTensor(), parts[2].toTensor(), parts[3].toDouble(),
                 parts[4].toDouble()};
     } catch (const std::exception& error) {
-        throw Failure(cannot_read, "data " + path + " is not what prepare.py saves: " + reason(error));
+        throw Failure(cannot_read, "data " + path + " was not saved by prepare.py: " + reason(error));
     }
 }
 
@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
         if (argc < 3 || argc > 4) throw Failure(wrong_usage, std::string(usage));
         torch::jit::Module model = load_model(argv[1]);
         const Data data = load_data(argv[2]);
-        at::set_num_threads(1);  // a step of this size is shorter than the synchronisation of threads
+        at::set_num_threads(1);  // a step of this size is shorter than synchronizing threads
         std::cout << std::setprecision(std::numeric_limits<float>::max_digits10);
         train(model, data);
         if (argc == 4) save(model, argv[3]);
@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
         std::cerr << program_invocation_short_name << ": " << failure.what() << '\n';
         return failure.code;
     } catch (const std::exception& error) {
-        std::cerr << program_invocation_short_name << ": the training failed: " << reason(error) << '\n';
+        std::cerr << program_invocation_short_name << ": training failed: " << reason(error) << '\n';
         return cannot_train;
     }
 }

@@ -1,7 +1,7 @@
-"""Saves the model and the data that the C++ program trains with, and the losses of the same training in Python.
+"""Saves the model and data for the C++ training program, and the losses of the same training in Python.
 
-Into the folder: model.pt, a classifier of handwritten digits on the native kernels of ops/lltm, scripted before its
-first step; data.pt, the digits, which of them each step sees, and the settings of SGD; losses.json, a loss per step.
+Writes to the folder: model.pt, a classifier of handwritten digits on the native kernels of ops/lltm, scripted before
+its first step; data.pt, the digits, the batch of each step, and the settings of SGD; losses.json, one loss per step.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MOMENTUM = 0.9
 def main() -> None:
     """Save the model and the data, and train in Python."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="the folder to write to, made if need be")
-    parser.add_argument("--steps", type=int, default=200, metavar="N", help="how many steps to take (200)")
+    parser.add_argument("folder", type=Path, help="the folder to write to, created if necessary")
+    parser.add_argument("--steps", type=int, default=200, metavar="N", help="number of steps (200)")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
 
-    torch.set_num_threads(1)  # a step of this size is shorter than the synchronisation of threads
+    torch.set_num_threads(1)  # a step of this size is shorter than synchronizing threads
     digits, _ = load()
     epochs = (batches(len(digits), BATCH, epoch) for epoch in itertools.count())
     order = torch.stack(list(itertools.islice(itertools.chain.from_iterable(epochs), asked.steps)))

@@ -1,11 +1,11 @@
 """One operator over OpenCV, from its source to a process without Python: `make demo`, or `python -m examples.demo`.
 
-1. The operator is built and called on photographs.
-2. Side by side: it is built by every other route (just in time from files and from strings, by setuptools, by CMake),
-   saved in traced and scripted models, checked in the runtimes that compile nothing, and shipped with a small network
-   behind it, as TorchScript and as a package of AOTInductor. The host is built once for all.
-3. One after another: each route is measured on a photograph and compared with what OpenCV alone computes, and both
-   bundles run on a photograph in a process without Python, compared with eager PyTorch.
+1. Builds the operator and calls it on photographs.
+2. In parallel: builds it by every other route (just in time from files and from strings, by setuptools, by CMake),
+   saves it in traced and scripted models, checks it in the runtimes that compile nothing, and ships it with a small
+   network behind it, as TorchScript and as an AOTInductor package. The host is built once for all.
+3. One after another: measures each route on a photograph and compares it with the result of OpenCV alone, and runs both
+   bundles on a photograph in a process without Python, compared with eager PyTorch.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -41,7 +42,7 @@ from examples.demo.routes import (
     python_row,
     start_route,
 )
-from examples.demo.shipped import FORMATS, build_host, check_row, host_command, host_row_of, ship, sight
+from examples.demo.shipped import FORMATS, build_host, check_row, host_arguments, host_row_of, ship, sight
 from examples.demo.table import Row, table_of
 from opwright.errors import OpwrightError
 
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
 STEPS = 3
-# The longest tasks come first, so that nothing is left to wait for at the end.
+# The longest tasks come first, so that none is left to wait for at the end.
 AT_ONCE = max(2, min(4, os.cpu_count() or 1))
 HOST = "the host, which runs bundles without Python"
 CMAKE = "CMake: the operator and the C++ programs that call it"
@@ -62,7 +63,7 @@ progress = Console(stderr=True, highlight=False)
 
 @contextlib.contextmanager
 def step(number: int, text: str) -> Iterator[None]:
-    """Print what begins, and at its end how long it took."""
+    """Print the step when it starts, and its duration when it finishes."""
     progress.print(f"{number}/{STEPS} {text}", markup=False, soft_wrap=True)
     started = time.perf_counter()
     yield
@@ -70,9 +71,9 @@ def step(number: int, text: str) -> Iterator[None]:
 
 
 def first_result(folder: Path) -> float:
-    """Build the operator and call it on photographs; the seconds that the build took."""
+    """Build the operator and call it on photographs; returns the duration of the build in seconds."""
     started = time.perf_counter()
-    with progress.status("opwright.open: a C++ compiler is at work"):
+    with progress.status("opwright.open: a C++ compiler is running"):
         opwright.open(OP)
     seconds = time.perf_counter() - started
     written = []
@@ -85,7 +86,7 @@ def first_result(folder: Path) -> float:
 
 
 def prepare(folder: Path, user_cache: str) -> dict[str, Any]:
-    """Build, check and ship in every way, side by side; what came of each task, by its name."""
+    """Build, check and ship in every way, in parallel; returns the result of each task, by name."""
     tasks: dict[str, Callable[[], Any]] = {HOST: partial(build_host, user_cache)}
     for kind, name in reversed(FORMATS.items()):
         tasks[shipped_as(name)] = partial(ship, kind, folder)
@@ -106,7 +107,7 @@ def shipped_as(form: str) -> str:
 def operator_rows(
     alone: SimpleNamespace, picture: Picture, folder: Path, prepared: dict[str, Any], built_s: float
 ) -> list[Row]:
-    """The operator by every route."""
+    """The rows of the operator, by every route."""
     expected = alone.warp_perspective(*picture.arguments)
     rows = []
     for route, name in IN_PYTHON.items():
@@ -115,33 +116,34 @@ def operator_rows(
         row, graph = python_row(route, process, folder, expected, others.get(route))
         rows.append(row)
         if graph:
-            progress.print(f"    {route}: the graph holds {graph}", markup=False, soft_wrap=True)
+            progress.print(f"    {route}: the graph contains {graph}", markup=False, soft_wrap=True)
     rows += [cpp_row(way, model, folder, expected) for way, model in IN_CPP]
     return [*rows, bare_row(alone, picture)]
 
 
 def model_rows(folder: Path, prepared: dict[str, Any]) -> list[Row]:
-    """A model that calls the operator, in Python and from each bundle."""
+    """The rows of a model that calls the operator, in Python and from each bundle."""
     program, host = prepared[HOST]
     seen = sight(folder)
     rows = [host, Row("the model itself", "Python", None, seen.run_ms)]
     for kind, name in FORMATS.items():
-        row, said = host_row_of(kind, program, folder, prepared[shipped_as(name)], seen)
+        row, shown = host_row_of(kind, program, folder, prepared[shipped_as(name)], seen)
         rows.append(row)
-        progress.print(f"    {name}: {seen.photograph.name} shows {said}")
-    command = host_command(Path("opwright run"), folder / kind, seen)
-    progress.print(f"    by hand: {' '.join(map(str, command))}", markup=False, soft_wrap=True)
+        progress.print(f"    {name}: {seen.photograph.name} shows {shown}")
+    program = os.path.relpath(Path(sys.executable).with_name("opwright"))  # the environment may not be active
+    command = shlex.join([program, "run", *host_arguments(folder / kind, seen)])
+    progress.print(f"    manually: {command}", markup=False, soft_wrap=True)
     return rows
 
 
 def walk(folder: Path, user_cache: str) -> dict[str, list[Row]]:
-    """All steps; the rows of each part of the table."""
+    """Run all steps; returns the rows of each part of the table."""
     with step(1, "build the operator and call it on photographs"):
         built_s = first_result(folder)
     *_, timed = pictures()
     torch.save([timed.image, timed.warp, timed.height, timed.width], folder / "inputs.pt")
     torch.save([timed.image, timed.warp], folder / "cpp_inputs.pt")
-    with step(2, "build, check and ship it in every way, side by side (a minute or two)"):
+    with step(2, "build, check and ship it in every way, in parallel (a minute or two)"):
         prepared = prepare(folder, user_cache)
     with step(3, "measure each way, one after another, and compare the results"):
         alone = prepared[ALONE]
@@ -157,10 +159,10 @@ def walk(folder: Path, user_cache: str) -> dict[str, list[Row]]:
 
 
 def main() -> None:
-    """Run all steps, and show the table."""
+    """Run all steps, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=REPOSITORY / "build" / "demo", help="the folder to write to")
-    parser.add_argument("--json", metavar="FILE", help="write the table as JSON too")
+    parser.add_argument("--json", metavar="FILE", help="also write the table as JSON")
     asked = parser.parse_args()
     folder: Path = asked.output.absolute()
     shutil.rmtree(folder, ignore_errors=True)
@@ -179,8 +181,8 @@ def main() -> None:
     rows = [row for part in parts.values() for row in part]
     if asked.json:
         Path(asked.json).write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
-    if not all(row.is_well for row in rows):
-        sys.exit("something differs from what was expected; see the table")
+    if not all(row.is_ok for row in rows):
+        sys.exit("some results differ from the expected ones; see the table")
 
 
 if __name__ == "__main__":

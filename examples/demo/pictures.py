@@ -1,4 +1,4 @@
-"""The photographs, and what is seen of them through a warp."""
+"""The photographs, and their views through a warp."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Picture:
-    """A photograph and how to look at it.
+    """A photograph and a view of it.
 
     Attributes:
         name: its file name, without the suffix.
         image: (H, W) or (H, W, 3), uint8.
-        corners: where the corners of the output lie in the image, as (x, y): top left, top right,
+        corners: the positions in the image of the output's corners, as (x, y): top left, top right,
             bottom right, bottom left.
         height: rows of the output, in pixels.
         width: columns of the output, in pixels.
@@ -36,9 +36,9 @@ class Picture:
 
     @property
     def warp(self) -> Tensor:
-        """The homography, (3, 3) float64, that leads from the corners of the output to `corners`.
+        """The homography, (3, 3) float64, that maps the corners of the output to `corners`.
 
-        Its eight unknowns solve the eight equations that the four corners give.
+        Its eight unknowns solve the eight equations of the four corners.
         """
         right, bottom = float(self.width), float(self.height)
         rows, targets = [], []
@@ -50,7 +50,7 @@ class Picture:
 
     @property
     def arguments(self) -> tuple[Tensor, Tensor, int, int, str, bool]:
-        """What `opencv::warp_perspective` takes to show it."""
+        """The arguments of `opencv::warp_perspective` for this view."""
         return self.image, self.warp, self.height, self.width, "linear", True
 
 
@@ -65,7 +65,7 @@ def pictures() -> tuple[Picture, Picture]:
 
 
 def difference(result: Tensor, expected: Tensor) -> float:
-    """The largest difference of two images of one shape and dtype."""
+    """The largest difference between two images of the same shape and dtype."""
     if result.shape != expected.shape or result.dtype != expected.dtype:
         sys.exit(
             f"expected {expected.dtype} of shape {tuple(expected.shape)}, got {result.dtype} {tuple(result.shape)}"
@@ -74,6 +74,6 @@ def difference(result: Tensor, expected: Tensor) -> float:
 
 
 def write_picture(image: Tensor, path: Path) -> Path:
-    """An image as a PNG file."""
+    """Write an image as a PNG file."""
     Image.fromarray(image.numpy()).save(path)
     return path

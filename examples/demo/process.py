@@ -1,4 +1,4 @@
-"""The programs that the demonstration runs, one by one and side by side."""
+"""The programs that the demonstration runs, one by one and in parallel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run(command: list[str | Path], **variables: str) -> str:
-    """Run a program; when it fails, show what it printed and end."""
+    """Run a program; if it fails, print its output and exit."""
     ended = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
     if ended.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\nfailed with {ended.returncode}:\n{ended.stdout}{ended.stderr}")
@@ -25,7 +25,7 @@ def run(command: list[str | Path], **variables: str) -> str:
 
 
 class Paused:
-    """A Python program that prepares something, says so in one line, and continues when it is asked to."""
+    """A Python program that prepares its work, reports that in one line, and continues on request."""
 
     def __init__(self, command: list[str | Path], **variables: str) -> None:
         self.command = command
@@ -38,20 +38,20 @@ class Paused:
             text=True,
         )
         if not (self.process.stdout and self.process.stdout.readline()):
-            self.go_on()  # it has ended, and failed
+            self.go_on()  # it has already failed
 
     def go_on(self) -> None:
-        """Let it continue, and wait for its end."""
+        """Let it continue, and wait until it exits."""
         out, err = self.process.communicate("\n")
         if self.process.returncode != 0:
             sys.exit(f"{' '.join(map(str, self.command))}\nfailed with {self.process.returncode}:\n{out}{err}")
 
 
 def side_by_side(tasks: dict[str, Callable[[], Any]], at_once: int, progress: Console) -> dict[str, Any]:
-    """Run tasks in threads, at most `at_once` of them, the first ones first; print each when it is done.
+    """Run tasks in threads, at most `at_once` at a time, in order; print each when it is done.
 
     Returns:
-        What each task returned, by its name.
+        The result of each task, by name.
     """
     results: dict[str, Any] = {}
     started = time.perf_counter()
@@ -62,7 +62,7 @@ def side_by_side(tasks: dict[str, Callable[[], Any]], at_once: int, progress: Co
                 results[futures[future]] = future.result()
                 seconds = time.perf_counter() - started
                 progress.print(f"    {seconds:4.0f} s  {futures[future]}", markup=False, highlight=False)
-                status.update(f"still at work: {', '.join(name for name in tasks if name not in results)}")
+                status.update(f"still running: {', '.join(name for name in tasks if name not in results)}")
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

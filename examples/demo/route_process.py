@@ -1,11 +1,11 @@
-"""The routes of the demo that run in Python: each builds the operator its own way, calls it, and says how long it took.
+"""The routes of the demo that run in Python: each builds the operator its own way, calls it, and reports its duration.
 
-The demo runs this file once for each route, in a process of its own:
+The demo runs this file once per route, in a separate process:
 
     python route_process.py ROUTE FOLDER
 
-FOLDER holds inputs.pt, written by the demo. Written there: ROUTE.pt, with the results, and ROUTE.json. Between the
-build and the measurement it prints a line and waits for one, so that nothing is measured while others build.
+FOLDER contains inputs.pt, which the demo wrote. The results are written to ROUTE.pt and ROUTE.json. Between the build
+and the measurement, the process prints a line and waits for one, so that it does not measure while others build.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ setup(
 
 
 class Rectify(nn.Module):
-    """What is seen through a warp; where the warp is empty, the image as it is."""
+    """The view through a warp; the image unchanged if the warp is empty."""
 
     def __init__(self, height: int, width: int) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Rectify(nn.Module):
         self.width = width
 
     def forward(self, image: Tensor, warp: Tensor) -> Tensor:
-        """Warp `image` (H, W[, C]) by `warp` (3, 3), which leads from the output to the image."""
+        """Warp `image` (H, W[, C]) by `warp` (3, 3), which maps the output to the image."""
         if bool((warp == 0).all()):
             return image
         warped: Tensor = torch.ops.opencv.warp_perspective(image, warp, self.height, self.width, "linear", True)
@@ -59,7 +59,7 @@ class Rectify(nn.Module):
 
 
 def by_open(_: Path) -> None:
-    """An op library, as its op.py describes it."""
+    """An op library, described by its op.py."""
     import opwright
 
     opwright.open(OP)
@@ -80,7 +80,7 @@ def by_strings(_: Path) -> None:
 
 
 def by_setuptools(folder: Path) -> None:
-    """By a setup.py."""
+    """With a setup.py."""
     place = folder / "with_setuptools"
     place.mkdir()
     (place / "setup.py").write_text(SETUP)
@@ -91,7 +91,7 @@ def by_setuptools(folder: Path) -> None:
 
 
 def by_cmake(folder: Path) -> None:
-    """By CMake: the demo has built it, for the C++ programs link it too."""
+    """With CMake: the demo has already built it, because the C++ programs link it too."""
     torch.ops.load_library(folder / "cpp_app" / "libwarp_perspective.so")
 
 
@@ -105,7 +105,7 @@ BUILDS: dict[str, Callable[[Path], None]] = {
 
 
 def median_ms(call: Callable[[], Any]) -> float:
-    """The median of the milliseconds of many calls, after a few that do not count."""
+    """The median duration of many calls in milliseconds, after a few uncounted ones."""
     times = []
     for number in range(RUNS + 5):
         started = time.perf_counter()

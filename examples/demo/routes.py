@@ -38,7 +38,7 @@ IN_PYTHON = {
     "trace": "torch.jit.trace",
     "script": "torch.jit.script",
 }
-# Those that build the operator for themselves. The demo and CMake build it for the others.
+# The routes that build the operator themselves. The demo and CMake build it for the others.
 BUILDS_ALONE = ("files", "strings", "setuptools")
 IN_CPP = {
     ("linked", "trace"): "traced, operator linked",
@@ -49,7 +49,7 @@ IN_CPP = {
 
 
 def opencv_alone() -> SimpleNamespace:
-    """OpenCV without opwright, built just in time: what the routes are compared with."""
+    """OpenCV without opwright, built just in time, which the routes are compared with."""
     alone = SimpleNamespace(**runpy.run_path(str(OP / "bare" / "bare.py")))
     first, *_ = pictures()
     alone.warp_perspective(*first.arguments)  # the first call builds it
@@ -57,7 +57,7 @@ def opencv_alone() -> SimpleNamespace:
 
 
 def build_cpp_app(folder: Path) -> float:
-    """Build the C++ programs, and with them the operator; the seconds that the operator alone took."""
+    """Build the C++ programs, and with them the operator; returns the duration of the operator's build in seconds."""
     prefix = f"-DCMAKE_PREFIX_PATH={opwright.cmake_prefix_path()}"
     build = folder / "cpp_app"
     run(["cmake", "-S", APP, "-B", build, prefix, f"-DOPWRIGHT_PYTHON={sys.executable}"])
@@ -69,9 +69,9 @@ def build_cpp_app(folder: Path) -> float:
 
 
 def start_route(route: str, folder: Path) -> Paused:
-    """Build the operator by one route in a Python process of its own, which then waits until it is asked to measure.
+    """Build the operator by one route in a separate Python process, which then waits for a request to measure.
 
-    Routes that build do so in an empty cache; those that start from the built operator take it from the demo's own.
+    Routes that build start with an empty cache; those that load the built operator find it in the demo's own cache.
     """
     own = {"OPWRIGHT_CACHE": str(folder / f"cache_{route}")} if route in BUILDS_ALONE else {}
     warnings = "ignore::DeprecationWarning,ignore::FutureWarning"
@@ -79,7 +79,7 @@ def start_route(route: str, folder: Path) -> Paused:
 
 
 def python_row(route: str, process: Paused, folder: Path, expected: Tensor, built_s: float | None) -> tuple[Row, str]:
-    """Measure a route that was started; and the operator in its graph, if it has one."""
+    """Measure a route that was started; returns its row, and the operator in its graph if it has one."""
     process.go_on()
     answer = json.loads((folder / f"{route}.json").read_text())
     result = torch.load(folder / f"{route}.pt", weights_only=True)
@@ -89,19 +89,19 @@ def python_row(route: str, process: Paused, folder: Path, expected: Tensor, buil
 
 
 def cpp_row(way: str, model: str, folder: Path, expected: Tensor) -> Row:
-    """One saved model in a C++ process that has no Python."""
+    """The row of one saved model in a C++ process without Python."""
     app = folder / "cpp_app"
     output = folder / f"{way}_{model}.pt"
     library: list[str | Path] = ["--library", app / "libwarp_perspective.so"] if way == "opened" else []
     files: list[str | Path] = [folder / f"{model}_model.pt", folder / "cpp_inputs.pt"]
-    said = run([app / f"run_{way}", *files, "--output", output, "--repeat", str(RUNS), *library])
-    timing = json.loads(said.strip().splitlines()[-1])
+    printed = run([app / f"run_{way}", *files, "--output", output, "--repeat", str(RUNS), *library])
+    timing = json.loads(printed.strip().splitlines()[-1])
     result = torch.load(output, weights_only=True)
     return Row(IN_CPP[way, model], "C++, no Python", None, timing["median_ms"], difference(result, expected))
 
 
 def bare_row(alone: SimpleNamespace, picture: Picture) -> Row:
-    """OpenCV alone, into memory that is there already: what the others are measured by."""
+    """OpenCV alone, into preallocated memory: the baseline of the others."""
     image, warp = picture.image, picture.warp.inverse()
     output = image.new_empty((picture.height, picture.width, *image.shape[2:]))
     seconds = alone.time_warp_perspective(image, warp, output, RUNS)

@@ -1,4 +1,4 @@
-"""A model that calls the operator: shipped in two formats, and run on a photograph by a process without Python."""
+"""A model that calls the operator, shipped in two formats, and run on a photograph in a process without Python."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 FORMATS = {"torchscript": "TorchScript", "aoti": "AOTInductor"}
 MODEL = REPOSITORY / "examples" / "models" / "surface.py"
 SUBJECT = "coins"
-ALLOWED = 1e-4  # as much as a bundle in float32 tolerates
+ALLOWED = 1e-4  # the tolerance of a float32 bundle
 OPWRIGHT: list[str | Path] = [sys.executable, "-m", "opwright"]
 
 
 @dataclass(frozen=True)
 class Sight:
-    """What the model is shown, and what it says of it in eager PyTorch.
+    """The input of the model, and its result in eager PyTorch.
 
     Attributes:
         photograph: a file.
-        warp: a file with the homography that leads into the photograph.
+        warp: a file with the homography that maps the view to the photograph.
         scores: (1, 5), float32.
-        run_ms: the median of the milliseconds that it took.
+        run_ms: the median duration in milliseconds.
     """
 
     photograph: Path
@@ -48,7 +48,7 @@ class Sight:
 
 
 def check_row(folder: Path) -> Row:
-    """The operator in each runtime that compiles nothing, compared with its reference."""
+    """Check the operator in each runtime that compiles nothing, compared with its reference."""
     started = time.perf_counter()
     report = folder / "check.json"
     run([*OPWRIGHT, "check", OP, "--quick", "--seed", "0", "--json", report])
@@ -57,7 +57,7 @@ def check_row(folder: Path) -> Row:
 
 
 def build_host(cache: str) -> tuple[Path, Row]:
-    """The program that runs bundles, and how long it took to build it, or to find it in the user's `cache`."""
+    """Build the program that runs bundles, or find it in the user's `cache`; returns it and its row."""
     started = time.perf_counter()
     installed = run([sys.executable, "-m", "opwright.host.install"], OPWRIGHT_CACHE=cache)
     row = Row("the host that runs it", "C++, no Python", time.perf_counter() - started)
@@ -65,18 +65,18 @@ def build_host(cache: str) -> tuple[Path, Row]:
 
 
 def ship(kind: str, folder: Path) -> float:
-    """Ship the model into `folder`, by the command line; the seconds that it took."""
+    """Ship the model into `folder` with the command line; returns the duration in seconds."""
     started = time.perf_counter()
     run([*OPWRIGHT, "ship", f"{MODEL}:surface", "--ops", OP, "--format", kind, "-o", folder / kind])
     return time.perf_counter() - started
 
 
 def sight(folder: Path) -> Sight:
-    """A photograph in a file, and what the model says of it in this process. The operator has to be open."""
+    """A photograph in a file, and the model's result for it in this process. The operator must be open."""
     photograph, warp = dict(zip(surface.SURFACES, surface.samples(), strict=True))[SUBJECT]
     np.save(folder / "warp.npy", warp.numpy())
     model, seconds = surface.surface(), []
-    torch.set_num_threads(1)  # so small a model gains nothing by more
+    torch.set_num_threads(1)  # more threads do not speed up such a small model
     with torch.no_grad():
         for _ in range(RUNS):
             started = time.perf_counter()
@@ -86,21 +86,21 @@ def sight(folder: Path) -> Sight:
     return Sight(file, folder / "warp.npy", scores, statistics.median(seconds) * 1e3)
 
 
-def host_command(program: Path, bundle: Path, seen: Sight) -> list[str | Path]:
-    """The command that runs a bundle on the photograph."""
+def host_arguments(bundle: Path, seen: Sight) -> list[str]:
+    """The arguments of the host that run a bundle on the photograph."""
     photograph, warp, here = map(os.path.relpath, (seen.photograph, seen.warp, bundle))
     inputs = ["--input", f"photograph={photograph}", "--input", f"warp={warp}"]
-    return [program, here, *inputs, "--top-k", "1"]
+    return [here, *inputs, "--top-k", "1"]
 
 
 def host_row_of(kind: str, program: Path, folder: Path, shipped_s: float, seen: Sight) -> tuple[Row, str]:
-    """A bundle, run without Python; and what it says that the photograph shows."""
+    """Run a bundle without Python; returns its row, and the class that it finds in the photograph."""
     output = folder / f"{kind}.npz"
-    command = host_command(program, folder / kind, seen)
-    said = run([*command, "--repeat", str(RUNS), "--threads", "1", "--output", output, "--json", "-"])
-    answer, figures = map(json.loads, said.splitlines())
+    arguments = [*host_arguments(folder / kind, seen), "--repeat", str(RUNS), "--threads", "1", "--output", str(output)]
+    printed = run([program, *arguments, "--json", "-"])
+    answer, figures = map(json.loads, printed.splitlines())
     if figures["python_mapped"]:
-        sys.exit("there is a piece of Python in the host's process")
+        sys.exit("Python is loaded in the host's process")
     scores = torch.from_numpy(np.load(output)["output"])
     differs = float((scores - seen.scores).abs().max() / seen.scores.abs().max())
     run_ms = figures["latency_seconds"]["p50"] * 1e3

@@ -1,4 +1,4 @@
-"""What the demonstration ends with: a line for each road and step."""
+"""The final table of the demonstration: a line for each route and step."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-CAPTION = """Total: {seconds:.0f} s. What is built was built side by side: alone, each takes less.
+CAPTION = """Total: {seconds:.0f} s. The builds ran in parallel; each takes less time alone.
 The difference of scores is relative to the largest score."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: a road or a step, where it ran, and what it took.
+    """A line of the table: a route or a step, where it ran, and its duration.
 
     Attributes:
         route: its name.
-        where: in what it ran.
-        build_s: the seconds until it could run; None where that was another's work.
-        run_ms: the median of the milliseconds of a run.
-        difference: the largest one from what was expected: of pictures in grey levels, of scores as a part of the
-            largest; None where there was nothing to compare.
-        allowed: how large it may be.
+        where: the kind of process that it ran in.
+        build_s: the seconds until it could run; None if another row built it.
+        run_ms: the median duration of a run in milliseconds.
+        difference: the largest deviation from the expected result: of pictures in grey levels, of scores relative to
+            the largest; None if there was nothing to compare.
+        allowed: the maximum allowed difference.
     """
 
     route: str
@@ -33,13 +33,13 @@ class Row:
     allowed: float = 0.0
 
     @property
-    def is_well(self) -> bool:
-        """Whether the difference is none that matters; one that is no number does."""
+    def is_ok(self) -> bool:
+        """Whether the difference is allowed; NaN is not."""
         return self.difference is None or self.difference <= self.allowed
 
 
 def table_of(parts: dict[str, list[Row]], seconds: float) -> Table:
-    """The table of the whole: a heading and its rows for each part; `seconds` is what all took together."""
+    """The whole table: a heading and its rows for each part; `seconds` is the total duration."""
     table = Table(box=SIMPLE_HEAD, caption=CAPTION.format(seconds=seconds))
     for heading in ("", "where it ran"):
         table.add_column(heading, no_wrap=True)

@@ -1,4 +1,4 @@
-// Runs a bundle on zeros, of the smallest sizes that it takes, and prints the sizes of what comes out.
+// Runs a bundle on zeros of the smallest sizes that it accepts, and prints the sizes of the outputs.
 #include <ATen/ops/zeros.h>
 #include <opwright/host.h>
 

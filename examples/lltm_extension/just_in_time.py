@@ -2,8 +2,8 @@
 
     python just_in_time.py [files | strings | torch | cuda]
 
-files: `opwright.load`. strings: `opwright.load_inline`. torch: `torch.utils.cpp_extension.load`, which takes
-the same arguments. cuda: the mixed extension, for a CUDA build of PyTorch and a GPU.
+files: `opwright.load`. strings: `opwright.load_inline`. torch: `torch.utils.cpp_extension.load`, which accepts the same
+arguments. cuda: the mixed extension, for a CUDA build of PyTorch and a GPU.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from lltm import cell_of, plain_cell  # type: ignore[import-not-found]  # beside this script, where Python finds it
+from lltm import cell_of, plain_cell  # type: ignore[import-not-found]  # next to this script, where Python finds it
 from torch.utils import cpp_extension
 
 import opwright
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "lltm.cpp"
-TOLERANCE = 1e-10  # float64, and sums of some hundred terms
+TOLERANCE = 1e-10  # float64, and sums of a few hundred terms
 
 BUILDS: dict[str, Callable[[], Any]] = {
     "files": lambda: opwright.load("lltm_cpp", [SOURCE]),

@@ -1,4 +1,4 @@
-// The cell as calls of ATen: it runs on every device that PyTorch runs on, one kernel after the other.
+// The cell as ATen calls: it runs on every device that PyTorch supports, one kernel after the other.
 #include "lltm.h"
 
 #include <torch/extension.h>
@@ -7,7 +7,7 @@
 
 namespace {
 
-// The three parts of what lies side by side in (B, 3H): views, which share its memory.
+// The three parts of the concatenated (B, 3H): views that share its memory.
 struct Gates {
     explicit Gates(const at::Tensor& all) : input(part(all, 0)), output(part(all, 1)), candidate(part(all, 2)) {}
 
@@ -28,7 +28,7 @@ lltm::Step forward(const at::Tensor& input, const at::Tensor& weights, const at:
     const lltm::AutocastOff autocast_off;
     const at::Tensor joined = at::cat({old_h, input}, /*dim=*/1);
     const at::Tensor all = at::addmm(bias, joined, weights.t());
-    // In place: of each activation, the backward needs only what came out.
+    // In place: the backward needs only the output of each activation.
     Gates gates(all);
     gates.input.sigmoid_();
     gates.output.sigmoid_();

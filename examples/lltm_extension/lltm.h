@@ -1,4 +1,4 @@
-// What both extensions share: the checks of arguments, the products of the backward, and the names that Python sees.
+// Code that both extensions share: argument checks, the products of the backward, and the names that Python sees.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,15 +12,15 @@
 
 namespace lltm {
 
-// new_h, new_cell, and what backward takes beside them: the three gates after their activations (B, 3H), and
+// new_h, new_cell, and the other arguments of backward: the three gates after their activations (B, 3H), and
 // [old_h, input] (B, H + I).
 using Step = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-// Of input, weights, bias, old_h and old_cell. One that nobody wants is undefined, which Python sees as None.
+// The gradients of input, weights, bias, old_h and old_cell. An unneeded one is undefined, which is None in Python.
 using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 using Wanted = std::array<bool, 5>;
 
-// While it lives, autocast is off: a product in another dtype than its arguments would not fit what comes after it.
+// Disables autocast during its lifetime: a product in another dtype than its arguments would not match the next steps.
 class AutocastOff {
   public:
     AutocastOff() : guard_(c10::autocast_dispatch_keyset) {}
@@ -29,13 +29,13 @@ class AutocastOff {
     c10::impl::ExcludeDispatchKeyGuard guard_;
 };
 
-// Compares arguments with the first of them, and with sizes that were read from some of them.
+// Compares arguments with the first of them, and with sizes from some of them.
 struct Checks {
     const at::Tensor& first;
     const char* first_name;
-    const char* origin;  // which tensor says what batch, state and features are
+    const char* origin;  // which tensors determine batch, state and features
 
-    // `meaning` names the sizes: (batch, state).
+    // `meaning` gives the names of the sizes: (batch, state).
     void operator()(const at::Tensor& tensor, const char* name, at::IntArrayRef sizes, const char* meaning) const {
         TORCH_CHECK(tensor.device() == first.device(), name, " must be on the device of ", first_name, ", ",
                     first.device(), ", got ", tensor.device(), ": move it with .to(", first_name, ".device)");
@@ -85,7 +85,7 @@ inline void check_backward(const at::Tensor& grad_h, const at::Tensor& grad_cell
     check(weights, "weights", {3 * state, columns}, "(3 * state, state + features)");
 }
 
-// The matrix products of the backward, those that are wanted: `d_gates` is the gradient of what the activations took.
+// The matrix products of the backward that are needed: `d_gates` is the gradient of the activations' inputs.
 inline Gradients products(const at::Tensor& d_gates, const at::Tensor& d_old_cell, const at::Tensor& joined,
                           const at::Tensor& weights, const Wanted& wanted) {
     const auto [input, in_weights, in_bias, old_h, old_cell] = wanted;
@@ -93,7 +93,7 @@ inline Gradients products(const at::Tensor& d_gates, const at::Tensor& d_old_cel
     at::Tensor d_input;
     at::Tensor d_old_h;
     if (input || old_h) {
-        // One product for both; where one is wanted, its columns alone.
+        // One product for both; if only one is needed, only its columns.
         const int64_t begin = old_h ? 0 : state;
         const int64_t end = input ? weights.size(1) : state;
         const at::Tensor d_joined = d_gates.mm(weights.slice(/*dim=*/1, begin, end));
@@ -104,7 +104,7 @@ inline Gradients products(const at::Tensor& d_gates, const at::Tensor& d_old_cel
             in_bias ? d_gates.sum(/*dim=*/0) : at::Tensor(), d_old_h, old_cell ? d_old_cell : at::Tensor()};
 }
 
-// Wrapped: warnings of PyTorch become Python's, and while a call runs, other threads of the program run too.
+// Wrapped, so that PyTorch's warnings become Python's, and other threads of the program run during a call.
 template <class Forward, class Backward>
 void bind(py::module_& m, Forward forward, Backward backward) {
     m.def("forward", torch::wrap_pybind_function_no_gil(forward), R"(One step of the cell.
@@ -127,11 +127,11 @@ Args:
     new_cell: (B, H), as forward returned it.
     gates: (B, 3H), likewise.
     joined: (B, H + I), likewise.
-    weights: (3H, H + I), as forward took them.
-    wanted: for input, weights, bias, old_h and old_cell, whether the gradient is wanted.
+    weights: (3H, H + I), as passed to forward.
+    wanted: for input, weights, bias, old_h and old_cell, whether the gradient is needed.
 
 Returns:
-    The five gradients, in that order; None for what is not wanted.)",
+    The five gradients, in that order; None for those not needed.)",
           py::arg("grad_h"), py::arg("grad_cell"), py::arg("new_cell"), py::arg("gates"), py::arg("joined"),
           py::arg("weights"), py::arg("wanted"));
 }

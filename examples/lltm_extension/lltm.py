@@ -44,7 +44,7 @@ class LLTMFunction(Function):
 
     @staticmethod
     def forward(ctx: Any, extension: ModuleType, *tensors: Tensor) -> tuple[Tensor, Tensor]:
-        """Call the extension, and save what its backward needs."""
+        """Call the extension, and save the tensors that its backward needs."""
         new_h, new_cell, gates, joined = extension.forward(*tensors)
         _, weights, *_ = tensors
         ctx.extension = extension
@@ -56,13 +56,13 @@ class LLTMFunction(Function):
         """The gradients that autograd requests, and None for the others.
 
         Raises:
-            RuntimeError: they are to be differentiated again.
+            RuntimeError: the gradients are to be differentiated again.
         """
-        # Not once_differentiable: with it, a second derivative through the saved tensors would be zero.
+        # Does not use once_differentiable: with it, a second derivative through the saved tensors would be zero.
         if torch.is_grad_enabled():
             msg = (
-                "the gradients of an LLTM extension cannot be differentiated again, since autograd does not see what "
-                "the extension does: take plain_cell, or leave create_graph=True out"
+                "the gradients of an LLTM extension cannot be differentiated again, because autograd cannot see inside "
+                "the extension: use plain_cell, or omit create_graph=True"
             )
             raise RuntimeError(msg)
         _, *wanted = ctx.needs_input_grad
@@ -84,7 +84,7 @@ class LLTM(nn.Module):
     Args:
         input_features: the size I of an input.
         state_size: the size H of the state.
-        cell: what computes a step: `cell_of(extension)`, or `plain_cell`.
+        cell: the function that computes a step: `cell_of(extension)`, or `plain_cell`.
     """
 
     def __init__(self, input_features: int, state_size: int, cell: Callable[..., tuple[Tensor, Tensor]]) -> None:

@@ -1,6 +1,6 @@
-// The cell on a CUDA device: PyTorch's matrix products, and between them one kernel of our own.
+// The cell on a CUDA device: PyTorch's matrix products, and one fused kernel between them.
 //
-// torch/extension.h would do here too. Only what is called is included, which compiles in half the time.
+// torch/extension.h would work too. Including only the required headers halves the compile time.
 #include "lltm_cuda.h"
 
 #include <ATen/ops/addmm.h>
@@ -16,10 +16,10 @@ namespace {
 
 void check_cuda(const at::Tensor& tensor, const char* name) {
     TORCH_CHECK(tensor.is_cuda(), name, " must be on a CUDA device, got ", tensor.device(),
-                ": move it with .to('cuda'), or take the extension made of lltm.cpp");
+                ": move it with .to('cuda'), or use the extension built from lltm.cpp");
 }
 
-// The (B, 3H) of the products as the (B, 3, H) of the kernels: a view.
+// The products' (B, 3H) as the kernels' (B, 3, H): a view.
 at::Tensor by_gate(const at::Tensor& gates) {
     return gates.unflatten(/*dim=*/1, {3, gates.size(1) / 3});
 }

@@ -1,7 +1,7 @@
-// Two kernels: all that is elementwise in the forward, and all that is elementwise in the backward.
+// Two kernels: the elementwise part of the forward, and the elementwise part of the backward.
 //
-// The headers are those that every build of PyTorch has, so that this compiles without a CUDA build. In a CUDA build
-// c10/cuda/CUDAGuard.h, CUDAStream.h and CUDAException.h offer the same with fewer words.
+// Includes only headers that every build of PyTorch has, so that this compiles without a CUDA build. In a CUDA build,
+// c10/cuda/CUDAGuard.h, CUDAStream.h and CUDAException.h are shorter alternatives.
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
@@ -17,8 +17,8 @@
 
 namespace {
 
-// Pointer, sizes and strides of a tensor, handed to a kernel by value. Since the strides are in it, a view or an
-// expanded gradient needs no copy. 64: an offset of 32 bits overflows at 2^31 elements.
+// Pointer, sizes and strides of a tensor, passed to a kernel by value. It includes the strides, so a view or an
+// expanded gradient needs no copy. 64: a 32-bit offset overflows at 2^31 elements.
 template <class T>
 using Matrix = at::PackedTensorAccessor64<T, 2, at::RestrictPtrTraits>;
 template <class T>
@@ -29,9 +29,9 @@ constexpr int output_gate = 1;
 constexpr int candidate = 2;
 
 constexpr int threads_per_block = 256;
-constexpr int64_t most_blocks = 1 << 20;  // with more elements than these have threads, each thread takes several
+constexpr int64_t most_blocks = 1 << 20;  // with more elements than threads, each thread processes several
 
-// The first element of this thread, and from one of its elements to the next.
+// The first element of this thread, and the distance to its next one.
 __device__ int64_t first() {
     return blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
 }
@@ -51,7 +51,7 @@ __device__ T elu(T x) {
 
 template <class T>
 __global__ void activate_kernel(Gates<T> gates, Matrix<const T> old_cell, Matrix<T> new_h, Matrix<T> new_cell) {
-    using Wide = at::opmath_type<T>;  // half precision is for storing: in between it would lose the last digits
+    using Wide = at::opmath_type<T>;  // half precision is only for storage: intermediate results would lose digits
     const int64_t state = new_cell.size(1);
     for (int64_t at = first(); at < new_cell.size(0) * state; at += step()) {
         const int64_t n = at / state;
@@ -68,7 +68,7 @@ __global__ void activate_kernel(Gates<T> gates, Matrix<const T> old_cell, Matrix
     }
 }
 
-// Of what an activation y gave: sigmoid' = y (1 - y), tanh' = 1 - y^2, and elu' = 1 above 0, y + 1 below.
+// In terms of the activation's result y: sigmoid' = y (1 - y), tanh' = 1 - y^2, and elu' = 1 above 0, y + 1 below.
 template <class T>
 __global__ void differentiate_kernel(Matrix<const T> grad_h, Matrix<const T> grad_cell, Matrix<const T> new_cell,
                                      Gates<const T> gates, Gates<T> d_gates, Matrix<T> d_old_cell) {
@@ -90,17 +90,17 @@ __global__ void differentiate_kernel(Matrix<const T> grad_h, Matrix<const T> gra
     }
 }
 
-// Runs a kernel with a thread for each element of `result`, on its GPU and on the stream that PyTorch uses there: on
-// another stream the kernel would not wait for its arguments, and nobody would wait for its result.
+// Launches a kernel with one thread per element of `result`, on its GPU and on PyTorch's current stream: on another
+// stream the kernel would not wait for its arguments, and PyTorch would not wait for its result.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const at::Tensor& result, Arguments... arguments) {
-    if (result.numel() == 0) return;  // CUDA refuses to launch no blocks
+    if (result.numel() == 0) return;  // CUDA cannot launch zero blocks
     const c10::DeviceGuard guard(result.device());
     const auto stream = at::accelerator::getCurrentStream(result.device().index());
     const int64_t blocks = std::min(most_blocks, (result.numel() + threads_per_block - 1) / threads_per_block);
     kernel<<<static_cast<unsigned>(blocks), threads_per_block, 0, static_cast<cudaStream_t>(stream.native_handle())>>>(
         arguments...);
-    const cudaError_t error = cudaGetLastError();  // a launch that fails says nothing by itself
+    const cudaError_t error = cudaGetLastError();  // a failed launch reports no error by itself
     TORCH_CHECK(error == cudaSuccess, "a kernel of lltm_cuda could not be launched: ", cudaGetErrorString(error));
 }
 
@@ -117,7 +117,7 @@ Gates<T> by_gate(const at::Tensor& tensor) {
 
 namespace lltm_cuda {
 
-// The macro compiles its last argument once for each dtype, and runs the one that fits: `scalar_t` is its C++ type.
+// The macro compiles its last argument once for each dtype, and runs the matching one: `scalar_t` is its C++ type.
 void activate(const at::Tensor& gates, const at::Tensor& old_cell, const at::Tensor& new_h,
               const at::Tensor& new_cell) {
     AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, gates.scalar_type(), "lltm_cuda::activate", [&] {

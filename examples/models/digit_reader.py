@@ -1,8 +1,8 @@
-"""A classifier of handwritten digits with `lltm::sequence`, ready to ship, which is trained when it is requested.
+"""A classifier of handwritten digits with `lltm::sequence`, ready to ship, which is trained on first use.
 
 opwright ship examples/models/digit_reader.py:digit_reader --ops ops/lltm -o build/digit_reader
 
-Nothing is stored: the digits come with scikit-learn, and to learn them takes a second.
+Nothing is stored: the digits come with scikit-learn, and training takes a second.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BATCH = 64
 EPOCHS = 15
 HIGHEST_RATE = 0.02
 
-# `opwright ship` reads this too.
+# `opwright ship` also reads this.
 shapes = {"images": f"float32[1..64,{ROWS},{COLUMNS}]"}
 
 
@@ -44,7 +44,7 @@ def digit_reader() -> Classifier:
         torch.manual_seed(0)
         model = Classifier()
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # a step of this size is shorter than the synchronisation of threads
+    torch.set_num_threads(1)  # synchronising threads would take longer than a step of this size
     try:
         _teach(model, digits)
     finally:
@@ -53,7 +53,7 @@ def digit_reader() -> Classifier:
 
 
 def samples() -> Iterator[tuple[Tensor]]:
-    """Inputs of the model: digits of the test split, as a batch and one alone."""
+    """Inputs of the model: digits of the test split, as a batch and individually."""
     _, digits = load()
     yield (digits.images[:7],)
     yield (digits.images[7:8],)

@@ -2,8 +2,7 @@
 
     opwright ship examples/models/surface.py:surface --ops ops/warp_perspective -o build/surface
 
-`opencv::warp_perspective` has to be there before the model runs: `opwright ship --ops` sees to it, and so does
-`opwright.open`.
+`opencv::warp_perspective` must be registered before the model runs; `opwright ship --ops` and `opwright.open` do that.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SURFACES = ("brick", "coins", "grass", "gravel", "page")
-SIDE = 64  # of the square that is classified, in pixels
-LOOKS = 60  # training images of each surface
+SIDE = 64  # side of the square that is classified, in pixels
+LOOKS = 60  # training images per surface
 SCORE = 5.0  # the target for the right surface; -5.0 for the others
 
-# `opwright ship` reads this too.
+# `opwright ship` also reads this.
 shapes = {"photograph": "uint8[64..4096,64..4096,3]", "warp": "float64[3,3]"}
 
 
@@ -51,7 +50,7 @@ class Surface(nn.Module):
     def forward(self, photograph: Tensor, warp: Tensor) -> Tensor:
         """The scores of the surfaces, (1, 5), for a photograph (H, W, 3), uint8.
 
-        `warp`, (3, 3), leads from the square's pixels to those of the photograph.
+        `warp`, (3, 3), maps the square's pixels to those of the photograph.
         """
         scores: Tensor = self.head(self.features(self.rectified(photograph, warp)))
         return scores
@@ -102,7 +101,7 @@ def look(photograph: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def samples() -> Iterator[tuple[Tensor, Tensor]]:
-    """Inputs of the model: a photograph of each surface, in its own size, with a view of it."""
+    """Inputs of the model: a photograph of each surface, in its original size, with a view of it."""
     generator = torch.Generator().manual_seed(1)
     for photograph in photographs().values():
         yield photograph, look(photograph, generator)

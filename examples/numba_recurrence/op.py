@@ -1,4 +1,4 @@
-"""A linear recurrence and its gradient, compiled by numba: a loop over time, which PyTorch would run step by step."""
+"""A linear recurrence and its gradient, compiled by numba: a loop over time that PyTorch would run step by step."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def recurrence_backward(grad: Tensor, decay: Tensor, result: Tensor, wanted: lis
 
 
 def both(found: Tensor, result: Tensor, wanted: list[bool]) -> tuple[Tensor, Tensor]:
-    """The wanted gradients, given g; None for the others."""
+    """The requested gradients, given g; None for the others."""
     before = torch.cat([torch.zeros_like(result[..., :1]), result[..., :-1]], -1)
     # None is an undefined tensor.
     return (found * before if wanted[0] else None, found if wanted[1] else None)  # type: ignore[return-value]
@@ -93,7 +93,7 @@ def rows(*tensors: Tensor) -> list[np.ndarray]:
     first = tensors[0]
     if first.dtype not in DTYPES or any(one.shape != first.shape or one.dtype != first.dtype for one in tensors):
         message = (
-            f"recurrence got {', '.join(f'{one.dtype} {tuple(one.shape)}' for one in tensors)}, and expects float32 or "
+            f"recurrence got {', '.join(f'{one.dtype} {tuple(one.shape)}' for one in tensors)}; expected float32 or "
             "float64 tensors of the same shape and dtype"
         )
         raise ValueError(message)

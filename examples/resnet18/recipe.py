@@ -1,8 +1,8 @@
-"""Makes a TorchScript file of ResNet-18, after it compared the scripted model with eager PyTorch.
+"""Writes ResNet-18 to a TorchScript file, after comparing the scripted model with eager PyTorch.
 
     python examples/resnet18/recipe.py build/resnet18.pt
 
-Exits with 1, and saves nothing, where the figures or the five classes that lead are not those of the model.
+Exits with 1 and saves nothing if the logits or the top five classes differ from those of the model.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from resnet18 import resnet18, samples  # type: ignore[import-not-found]  # besi
 from torch import Tensor, nn
 
 TOP = 5
-TOLERANCE = 1e-5  # of the largest logit
-CALLS = 3  # TorchScript profiles the first calls, and then rewrites the graph
+TOLERANCE = 1e-5  # relative to the largest logit
+CALLS = 3  # TorchScript profiles the first calls, then rewrites the graph
 
 
 def compared(expected: Tensor, logits: Tensor) -> float:
     """The largest difference of logits (N, C) from the expected ones, relative to the largest expected one.
 
     Raises:
-        ValueError: too far, or other classes lead, or in another order.
+        ValueError: the difference is too large, or the top classes or their order differ.
     """
     difference = float((logits - expected).abs().max() / expected.abs().max())
     if not difference <= TOLERANCE:
-        msg = f"the logits differ by {difference:.1e} of the largest, expected {TOLERANCE:g} or less"
+        msg = f"the logits differ by {difference:.1e} of the largest one; expected at most {TOLERANCE:g}"
         raise ValueError(msg)
     got, wanted = (each.topk(TOP).indices.tolist() for each in (logits, expected))
     if got != wanted:
-        msg = f"the first {TOP} classes of the scripted model are {got}, those of the model {wanted}"
+        msg = f"the top {TOP} classes of the scripted model are {got}; expected {wanted}, as in the model"
         raise ValueError(msg)
     return difference
 
@@ -44,7 +44,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
     try:
         model.load_state_dict(torch.load(path, weights_only=True))
     except (OSError, RuntimeError, UnpicklingError) as error:
-        sys.exit(f"recipe.py: {path} holds no weights of ResNet-18: {' '.join(str(error).split())}")
+        sys.exit(f"recipe.py: {path} does not contain weights of ResNet-18: {' '.join(str(error).split())}")
 
 
 def main() -> None:
@@ -72,7 +72,7 @@ def main() -> None:
                     f"{number}: {score:.1%}" for number, score in zip(classes.tolist(), scores.tolist(), strict=True)
                 )
                 print("   ".join(columns))
-            print(f"scripted it differs by {difference:.1e}")
+            print(f"the scripted model differs by {difference:.1e}")
     asked.saved.write_bytes(saved)
     weights = f" --weights {asked.weights}" if asked.weights else ""
     print(f"saved {asked.saved}")

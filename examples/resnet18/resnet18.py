@@ -2,8 +2,8 @@
 
     opwright ship examples/resnet18/resnet18.py:resnet18 -o build/resnet18
 
-The network is that of He et al., "Deep Residual Learning for Image Recognition", https://arxiv.org/abs/1512.03385, with
-the parameter names of torchvision, so that weights saved from there fit.
+The network is from He et al., "Deep Residual Learning for Image Recognition", https://arxiv.org/abs/1512.03385. Its
+parameters are named as in torchvision, so weights saved from there can be loaded.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ CROP = 224
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
 
-# `opwright ship` reads this too.
+# `opwright ship` reads these as well.
 shapes = {"image": f"float32[1..16,3,{CROP},{CROP}]"}
 images = {"image": {"resize": RESIZE, "crop": (CROP, CROP), "mean": MEAN, "std": STD}}
 
 
 class Block(nn.Module):
-    """Two convolutions and a shortcut, which is itself a convolution if the shape changes."""
+    """Two convolutions and a shortcut, which is also a convolution if the shape changes."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()
@@ -82,8 +82,8 @@ class ResNet18(nn.Module):
 def resnet18() -> nn.Module:
     """Torchvision's ResNet-18 if it can be imported, otherwise the one above, with weights from a seed.
 
-    Weights from a file take their place through `opwright ship --weights FILE`. Those of the seed were taught nothing;
-    they do answer each photograph differently, and as decidedly as weights that were.
+    Replace the weights with `opwright ship --weights FILE`. The seeded weights are untrained, but give each photograph
+    a different and similarly confident answer, as trained weights do.
     """
     model = _of_torchvision() or ResNet18()
     pictures = torch.cat([prepared(picture) for picture in photographs().values()])
@@ -101,9 +101,9 @@ def photographs() -> dict[str, Tensor]:
 
 
 def prepared(picture: Tensor) -> Tensor:
-    """A photograph (H, W, 3), uint8, as an input of the network: (1, 3, 224, 224), float32. See `images` too.
+    """Convert a photograph (H, W, 3), uint8, to an input of the network: (1, 3, 224, 224), float32. See also `images`.
 
-    The order of the steps is the one in which a host without Python takes them, so that both have the same bits.
+    The steps are in the same order as in a host without Python, so that both compute the same bits.
     """
     x = picture.permute(2, 0, 1)[None].contiguous().float() / 255
     shorter = min(x.shape[2:])
@@ -116,7 +116,7 @@ def prepared(picture: Tensor) -> Tensor:
 
 
 def samples() -> Iterator[tuple[Tensor]]:
-    """Inputs of the model: two photographs, then one alone, then another two."""
+    """Inputs of the model: two photographs, then a single one, then three others."""
     image = {name: prepared(picture) for name, picture in photographs().items()}
     yield (torch.cat([image["astronaut"], image["coffee"]]),)
     yield (image["chelsea"],)

@@ -1,4 +1,4 @@
-// Loads a TorchScript classifier, runs it on noise, and prints its first classes.
+// Loads a TorchScript classifier, runs it on noise, and prints the top classes.
 
 #include <torch/script.h>
 
@@ -13,8 +13,8 @@ namespace {
 
 enum Exit { wrong_usage = 2, cannot_read = 3, cannot_run = 4, cannot_write = 5 };
 
-// The line of a PyTorch error that says what is wrong. In an error of a running model, the TorchScript source with a
-// mark at the place comes before it.
+// The line of a PyTorch error that describes the problem. When a model fails, its TorchScript source comes first, with
+// a mark at the failing expression.
 std::string reason(const std::exception& error) {
     const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
     std::string line, text = of_torch ? of_torch->what_without_backtrace() : error.what();

@@ -1,8 +1,8 @@
-"""A bundle behind Ray Serve: requests that come together run together, and what is too much is refused with a 503.
+"""Serves a bundle with Ray Serve: concurrent requests run in batches, and excess requests receive a 503.
 
     python examples/serve/app.py build/resnet18 --replicas 2
 
-POST /predict takes the bytes of a picture or an .npy file, and answers the classes with the largest scores as JSON.
+POST /predict accepts the bytes of a picture or an .npy file, and returns the classes with the highest scores as JSON.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 MOST_BYTES = 16 * 2**20
-# Of the host's codes, those that a caller can do something about begin so.
+# The host's exit codes for errors that the caller can fix start with this.
 FAULTS_OF_CALLERS = "input_"
-# Each replica has one batch at work and one that fills. Serve keeps as many again waiting, and refuses the rest.
+# Each replica runs one batch while another one fills. Serve queues the same number of requests, and rejects the rest.
 BATCH = 8
 BATCHES_AHEAD = 2
 
@@ -39,22 +39,22 @@ BATCHES_AHEAD = 2
     ray_actor_options={"num_cpus": 1},
 )
 class Classifier:
-    """Answers requests with the classes that have the largest scores.
+    """Answers requests with the classes that have the highest scores.
 
     Args:
         bundle: the folder of a bundle whose first output is scores (B, classes).
-        batch: how many requests run together at most.
-        threads: how many threads one run of the model computes with.
-        top_k: how many classes an answer has.
+        batch: the largest number of requests that run together.
+        threads: the number of threads that one run of the model uses.
+        top_k: the number of classes in an answer.
     """
 
     def __init__(self, bundle: str, batch: int = BATCH, threads: int = 1, top_k: int = 5) -> None:
         self._predictor = opwright.Predictor(bundle, batch=batch, threads=threads, on_error="keep")
         self._top_k = top_k
-        self._predictor.start()  # a replica is ready when its model is
+        self._predictor.start()  # a replica is ready once its model is
 
     async def __call__(self, request: Request) -> JSONResponse:
-        """The answer to a request."""
+        """Answer a request."""
         if request.method != "POST":
             return _refusal(405, "usage", "expected a POST with the bytes of a picture or an .npy file")
         body = b""
@@ -68,14 +68,14 @@ class Classifier:
             return _refusal(code, row["status"], row["error"])
         scores = next(value for name, value in row.items() if name not in {"status", "error"}).ravel()
         best = np.argsort(-scores, kind="stable")[: self._top_k]
-        # JSON has no NaN and no infinity.
+        # JSON has neither NaN nor infinity.
         found = [(int(place), float(scores[place])) for place in best]
         top = [{"class": place, "score": score if math.isfinite(score) else None} for place, score in found]
         return JSONResponse({"top": top})
 
     @serve.batch(max_batch_size=BATCH, batch_wait_timeout_s=0.005)
     async def _run(self, bodies: list[bytes]) -> list[dict[str, Any]]:
-        """A row of results for each body. A body that fails, or crashes an operator, is an error of its row alone."""
+        """Run the bodies. If one is invalid or crashes an operator, only its own row has an error."""
         return await asyncio.to_thread(self._predictor.rows, bodies)
 
 
@@ -85,7 +85,7 @@ def _refusal(code: int, kind: str, message: str) -> JSONResponse:
 
 def application(bundle: str, replicas: int = 1, threads: int = 1) -> serve.Application:
     """The application for `serve.run`."""
-    deployment: Any = Classifier  # a deployment, where types see the class that became one
+    deployment: Any = Classifier  # a deployment, although type checkers see the class
     found: serve.Application = deployment.options(num_replicas=replicas).bind(bundle, threads=threads)
     return found
 
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--replicas", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
-    # A cluster of its own, whatever else runs here.
+    # A separate cluster, independent of any other on this machine.
     ray.init("local", include_dashboard=False)
     serve.start(http_options={"host": "127.0.0.1", "port": arguments.port})
     serve.run(application(arguments.bundle, arguments.replicas, arguments.threads), route_prefix="/predict")

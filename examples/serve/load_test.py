@@ -1,8 +1,8 @@
-"""Sends pictures to the application of app.py at a steady rate, whatever comes back, and prints what did.
+"""Sends pictures to the application of app.py at a steady rate, regardless of the answers, and prints statistics.
 
     python examples/serve/load_test.py http://127.0.0.1:8000/predict --times 2 --seconds 120
 
-Without --rate, it first measures the capacity: as many requests as are accepted at a time, one after the other.
+Without --rate, it first measures the capacity with a fixed number of concurrent clients.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ PERCENTILES = (50, 90, 99, 100)
 
 @dataclass
 class Outcome:
-    """What came back.
+    """The answers to all requests.
 
     Attributes:
-        seconds: from when a request was due to its answer, for those that were answered with 200.
-        codes: how many answers had each status; 0 for a connection that failed.
-        hints: how many of the 503s had a Retry-After.
-        memory: resident bytes of the replicas and their hosts, once a second.
+        seconds: the time from when each request was due until its answer, for answers with status 200.
+        codes: the number of answers with each status; 0 for failed connections.
+        hints: the number of 503 answers with a Retry-After header.
+        memory: the resident bytes of the replicas and their hosts, once a second.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -59,7 +59,7 @@ async def ask(session: aiohttp.ClientSession, url: str, body: bytes, due: float,
 
 
 async def capacity(session: aiohttp.ClientSession, url: str, bodies: list[bytes], at_a_time: int) -> float:
-    """How many requests per second are answered if each waits for the one before it."""
+    """The number of requests answered per second if each client waits for its previous one."""
     outcome = Outcome()
     end = time.monotonic() + CAPACITY_SECONDS
 
@@ -76,7 +76,7 @@ async def capacity(session: aiohttp.ClientSession, url: str, bodies: list[bytes]
 
 
 async def load(session: aiohttp.ClientSession, url: str, bodies: list[bytes], rate: float, seconds: float) -> Outcome:
-    """Send `rate` requests per second, each when it is due, whether or not earlier ones were answered."""
+    """Send `rate` requests per second, each when it is due, whether or not earlier ones have been answered."""
     outcome = Outcome()
     watching = asyncio.create_task(_watch_memory(outcome))
     began = time.monotonic()
@@ -97,7 +97,7 @@ async def _watch_memory(outcome: Outcome) -> None:
 
 
 def replica_memory() -> int:
-    """Resident bytes of the replicas on this machine and of the processes that they started."""
+    """The resident bytes of the replicas on this machine and of the processes that they started."""
     parents, names, sizes = {}, {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -105,7 +105,7 @@ def replica_memory() -> int:
                 line.split(":\t", 1) for line in (folder / "status").read_text().splitlines() if ":\t" in line
             )
             names[folder.name] = (folder / "cmdline").read_bytes()
-        except OSError:  # it has ended
+        except OSError:  # it has exited
             continue
         parents[folder.name] = status["PPid"].strip()
         sizes[folder.name] = int(status.get("VmRSS", "0").split()[0]) * 1024
@@ -114,7 +114,7 @@ def replica_memory() -> int:
 
 
 def pictures() -> list[bytes]:
-    """JPEG files: crops of photographs, at places drawn from a seed."""
+    """JPEG files: crops of photographs, at random positions from a fixed seed."""
     random = np.random.default_rng(0)
     photos = [data.astronaut(), data.coffee(), data.chelsea()]
     found = []
@@ -128,7 +128,7 @@ def pictures() -> list[bytes]:
 
 
 def report(outcome: Outcome, rate: float, seconds: float) -> None:
-    """Print the figures."""
+    """Print the statistics."""
     print(f"sent: {sum(outcome.codes.values())} in {seconds:g} s, {rate:.1f}/s")
     for code, count in sorted(outcome.codes.items()):
         hint = f", {outcome.hints} with Retry-After" if code == 503 else ""
@@ -143,7 +143,7 @@ def report(outcome: Outcome, rate: float, seconds: float) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> None:
-    """Measure the capacity, unless a rate is given, and send."""
+    """Measure the capacity, unless a rate is given, and send the requests."""
     bodies = pictures()
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session:
@@ -156,13 +156,13 @@ async def run(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Read the arguments, and run."""
+    """Parse the arguments, and run."""
     parser = argparse.ArgumentParser(description="Send pictures at a steady rate.")
     parser.add_argument("url")
     parser.add_argument("--rate", type=float, help="requests per second")
     parser.add_argument("--times", type=float, default=2.0, help="without --rate: multiple of the measured capacity")
     parser.add_argument("--seconds", type=float, default=120.0)
-    parser.add_argument("--at-a-time", type=int, default=32, help="how many requests measure the capacity")
+    parser.add_argument("--at-a-time", type=int, default=32, help="concurrent requests that measure the capacity")
     asyncio.run(run(parser.parse_args()))
 
 

@@ -1,4 +1,4 @@
-"""The gated activation SwiGLU as a Triton kernel, which Triton's interpreter runs where there is no GPU.
+"""The gated activation SwiGLU as a Triton kernel, which Triton's interpreter runs if there is no GPU.
 
 N. Shazeer, "GLU Variants Improve Transformer", https://arxiv.org/abs/2002.05202.
 """
@@ -63,10 +63,10 @@ def swiglu_kernel(gate_ptr, up_ptr, result_ptr, count, block: tl.constexpr):  # 
 
 
 def launch(gate: Tensor, up: Tensor) -> Tensor:
-    """Launch the kernel, with one program for each block of elements."""
+    """Launch the kernel, with one program per block of elements."""
     if gate.shape != up.shape or gate.dtype != up.dtype or not gate.is_floating_point():
         message = (
-            f"swiglu got {gate.dtype} {tuple(gate.shape)} and {up.dtype} {tuple(up.shape)}, and expects two tensors "
+            f"swiglu got {gate.dtype} {tuple(gate.shape)} and {up.dtype} {tuple(up.shape)}; expected two tensors "
             "of the same shape and floating dtype"
         )
         raise ValueError(message)

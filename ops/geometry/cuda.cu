@@ -1,8 +1,7 @@
-// The operators of op.py on the GPU: a thread for each pixel of the output, or for each of its channels where they lie
-// side by side.
+// The operators of op.py on the GPU: one thread per output pixel, or per channel of it if channels are interleaved.
 //
-// Nothing waits for the GPU, and all work goes to PyTorch's current stream. The gradient of the image is a sum in an
-// order that differs from call to call; that of the homography is always the same.
+// No call waits for the GPU, and all work runs on PyTorch's current stream. The order of the sums for the gradient of
+// the image differs from call to call; for the gradient of the homography it is always the same.
 #include <opwright/op.h>
 
 #include <string_view>
@@ -16,7 +15,7 @@
 namespace geometry::gpu {
 namespace {
 
-// The checked arguments of a call, in a format that kernels read.
+// The checked arguments of a call, in the format that the kernels read.
 struct Call {
     Tensor image;
     Matrices matrices;

@@ -1,4 +1,4 @@
-// The types of elements in memory, and the type that each is computed in, for processors and GPUs alike.
+// The element types in memory, and the type in which each is computed, on CPUs and GPUs.
 #pragma once
 
 #include <torch/headeronly/util/BFloat16.h>
@@ -22,7 +22,7 @@ GEOMETRY_SHARED Wide<T> widened(T element) {
     return static_cast<Wide<T>>(element);
 }
 
-// Rounded, ties to even; bytes are saturated.
+// Rounds half to even; bytes are saturated.
 template <class T>
 GEOMETRY_SHARED T narrowed(Wide<T> number) {
     if constexpr (std::is_same_v<T, std::uint8_t>) {
@@ -32,7 +32,7 @@ GEOMETRY_SHARED T narrowed(Wide<T> number) {
     }
 }
 
-// A number from Python as an element, and again as the number that it is then.
+// A number from Python, converted to the element type and back.
 template <class T>
 Wide<T> as_element(double number) {
     if constexpr (std::is_same_v<T, std::uint8_t>) {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from opwright import Make, Sample
 
-# -ffp-contract=off and -fmad=false: products and sums are fused only where the source says so, as in the reference.
+# -ffp-contract=off and -fmad=false: products and sums are fused only where the source requests it, as in the reference.
 # -Wno-psabi: gcc warns about wide vectors as function arguments; all of these functions are inlined.
 library = opwright.Library(
     "geometry",
@@ -34,7 +34,7 @@ MAX_COORDINATE = float(2**30)
 
 
 class Points(NamedTuple):
-    """Where the output's pixels lie in the image, all (N, height, width); float64 and bool."""
+    """The points of the output's pixels in the image, all (N, height, width); float64 and bool."""
 
     x: Tensor
     y: Tensor
@@ -56,8 +56,8 @@ def warp_perspective(
 
     Output pixel (column u, row v) is the image at x = (h00 u + h01 v + h02) / w, y = (h10 u + h11 v + h12) / w, with
     w = h20 u + h21 v + h22, in float64, where 1 / w is a factor of both. Pixel (0, 0) is centred at x = y = 0, as in
-    OpenCV, whose `warpPerspective` takes such a matrix with WARP_INVERSE_MAP. A negative w is like a positive one. A
-    point with w = 0, with a coordinate that is not finite, or with one beyond 2^30 in magnitude, is `fill` with every
+    OpenCV, whose `warpPerspective` accepts such a matrix with WARP_INVERSE_MAP. The sign of w does not matter. A point
+    with w = 0, with a coordinate that is not finite, or with one beyond 2^30 in magnitude, is `fill` with every
     padding; its gradients are zero.
 
     Float32, bfloat16 and uint8 pixels are interpolated in float32; uint8 results are rounded half to even and
@@ -71,15 +71,15 @@ def warp_perspective(
         interpolation: "nearest" (half to even), "bilinear" (2 x 2 pixels) or "bicubic" (4 x 4, Keys with a = -0.75).
         padding: the pixels outside the image: "constant" (`fill`), "border" (aaa|abc|ccc) or "reflection"
             (dcb|abcd|cba, without repeating the edge).
-        fill: converted to the dtype of `image`; for uint8 it is finite, and rounded and saturated.
+        fill: converted to the dtype of `image`; for uint8 it must be finite, and is rounded and saturated.
 
     Returns:
-        (N, C, height, width) with the dtype of `image`; channels last if the image is so and not also row-major, else
+        (N, C, height, width) with the dtype of `image`; channels last if the image is and is not also row-major, else
         row-major. It has gradients in `image` and in `homography`; "nearest" has zeros in `homography`, and a uint8
         image has none.
 
     Raises:
-        RuntimeError: an argument has another shape, dtype or device, or a value that is not listed.
+        RuntimeError: an argument has another shape, dtype or device, or an unsupported value.
     """
     _check_tensors(image, homography)
     _check_options(height, width, interpolation, padding)
@@ -105,7 +105,7 @@ warp_perspective.backward()
 
 
 def _points(homography: Tensor, height: int, width: int) -> Points:
-    """The points of the output's pixels. The order of the operations decides on which side of a half a point lies."""
+    """The points of the output's pixels. The order of the operations determines on which side of a half a point is."""
     h = homography.double().reshape(-1, 3, 3).permute(1, 2, 0)[..., None, None]
     u = torch.arange(width, dtype=torch.float64, device=homography.device)
     v = torch.arange(height, dtype=torch.float64, device=homography.device)[:, None]
@@ -113,13 +113,13 @@ def _points(homography: Tensor, height: int, width: int) -> Points:
     with torch.no_grad():
         # A comparison with NaN is false, and zero times infinity is NaN.
         is_near = ((x * (1 / w)).abs() <= MAX_COORDINATE) & ((y * (1 / w)).abs() <= MAX_COORDINATE)
-    # Not after the division, whose derivative would be NaN.
+        # Not after the division, whose derivative would be NaN.
     one_over_w = 1 / torch.where(is_near, w, 1.0)
     return Points(torch.where(is_near, x, 0.0) * one_over_w, torch.where(is_near, y, 0.0) * one_over_w, is_near)
 
 
 def _taps(at: Tensor, interpolation: str, dtype: torch.dtype) -> tuple[list[Tensor], list[Tensor]]:
-    """The pixels on one axis that a point is interpolated from, int64, and the weight of each."""
+    """The pixels on one axis that a point is interpolated from, int64, and their weights."""
     if interpolation == "nearest":
         return [at.detach().round().to(torch.int64)], [torch.ones((), dtype=dtype, device=at.device)]
     first = at.detach().floor()
@@ -134,7 +134,7 @@ def _taps(at: Tensor, interpolation: str, dtype: torch.dtype) -> tuple[list[Tens
 
 
 def _seen_at(position: Tensor, size: int, padding: str) -> tuple[Tensor, Tensor]:
-    """Positions on one axis, mapped into [0, size) by `padding`, and whether their pixels are the image's."""
+    """Positions on one axis, mapped into [0, size) by `padding`, and whether they are inside the image."""
     if padding == "reflection":
         period = max(2 * size - 2, 1)
         folded = position.remainder(period)
@@ -153,7 +153,7 @@ def _converted(fill: float, image: Tensor) -> Tensor:
 
 
 def _laid_out(result: Tensor, image: Tensor) -> Tensor:
-    """The result in the dtype and the memory format of the image."""
+    """The result in the image's dtype and memory format."""
     if image.dtype == torch.uint8:
         result = result.round().clamp(0, 255)
     is_channels_last = image.is_contiguous(memory_format=torch.channels_last) and not image.is_contiguous()
@@ -229,7 +229,7 @@ def _(make: Make) -> Iterator[Sample]:
     yield make.call(layered, both, 8, 40, "bilinear", "reflection")
     yield make.call(layered, both[:1], 8, 6, "bicubic", "constant", -1.0)
     yield make.call(layered, both, 8, 6, "nearest", "border")
-    # The line w = 0 crosses the output: next to it lie points on both sides, and points far away.
+    # The line w = 0 crosses the output, with points on both sides next to it, and points far away.
     horizon = _matrix(make, (1.0, 0.2, -3.0), (0.1, 1.0, -2.0), (-0.1, 0.02, 1.0))
     for padding in PADDINGS:
         yield make.call(make.rand(1, 1, 6, 9), horizon, 7, 21, "bilinear", padding, 2.0)

@@ -1,4 +1,4 @@
-// The arguments of a warp, beside its numbers. Without PyTorch.
+// The options of a warp. Without PyTorch.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Options {
     double fill;
 };
 
-// A batch of images: its sizes, and how far apart its elements lie.
+// A batch of images: its sizes and strides.
 struct Layout {
     int64_t count, channels, rows, columns;
     int64_t image_stride, channel_stride, row_stride, column_stride;

@@ -1,5 +1,5 @@
-// One pixel of the output, wherever its point lies: all of them on a GPU, those at the edges of the image on a
-// processor.
+// One output pixel, wherever its point is: used for all pixels on a GPU, and for those at the edges of the image on a
+// CPU.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace geometry {
 
-// One image, and what it is surrounded by.
+// One image, and its padding.
 template <class T>
 struct Source {
     const T* image;
@@ -20,7 +20,7 @@ struct Source {
     Wide<T> fill;
 };
 
-// The derivative of a pixel of the output by its point, times its incoming gradient.
+// The derivative of an output pixel by its point, times its incoming gradient.
 struct Slope {
     double x, y;
 };
@@ -51,7 +51,7 @@ struct Neighbourhood {
     }
 };
 
-// Writes all channels of one pixel of the output.
+// Writes all channels of one output pixel.
 template <int taps, class T>
 GEOMETRY_SHARED void interpolate_pixel(const Source<T>& from, const Point& point, T* into, int64_t channel_stride) {
     using Number = Wide<T>;
@@ -71,8 +71,8 @@ GEOMETRY_SHARED void interpolate_pixel(const Source<T>& from, const Point& point
     }
 }
 
-// Calls add(place, number) for what one pixel of the output adds to the gradient of the image, in rows
-// [first_row, last_row) of it.
+// Calls add(place, number) for each contribution of one output pixel to the gradient of the image, in its rows
+// [first_row, last_row).
 template <int taps, class T, class Add>
 GEOMETRY_SHARED void spread_pixel(const Source<T>& of, int64_t first_row, int64_t last_row, const Point& point,
                                   const T* grad, int64_t grad_stride, const Add& add) {

@@ -1,7 +1,7 @@
-// Where the pixels of the output lie in the image, for processors and GPUs alike. Without PyTorch.
+// The points of the output's pixels in the image, on CPUs and GPUs. Without PyTorch.
 //
-// The operations are those of op.py, in its order and rounded one by one, so that every device and every vector width
-// finds the same points.
+// The operations are those of op.py, in the same order and rounded one by one, so that every device and every vector
+// width finds the same points.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@
 
 namespace geometry {
 
-// A point farther away has no pixels nearby.
+// A point further away has no pixels nearby.
 constexpr double max_coordinate = 1 << 30;
 
 struct Point {

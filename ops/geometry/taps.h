@@ -1,4 +1,4 @@
-// The pixels that a point is interpolated from, and their weights, for processors and GPUs alike. Without PyTorch.
+// The pixels that a point is interpolated from, and their weights, on CPUs and GPUs. Without PyTorch.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ constexpr int taps_of(Interpolation interpolation) {
     return interpolation == Interpolation::nearest ? 1 : interpolation == Interpolation::bilinear ? 2 : 4;
 }
 
-// How many of them come before the pixel that the point lies on or after.
+// The number of them before the pixel at or before the point.
 constexpr int taps_before(int taps) {
     return taps == 4 ? 1 : 0;
 }
@@ -56,7 +56,7 @@ GEOMETRY_SHARED void find_slopes(Number t, Number (&slopes)[taps]) {
     }
 }
 
-// The pixels of one axis, for a coordinate of at most max_coordinate.
+// The pixels on one axis, for a coordinate of at most max_coordinate.
 template <int taps, class Number>
 struct Axis {
     int64_t first;
@@ -69,7 +69,7 @@ struct Axis {
     }
 };
 
-// A position on an axis of `size` pixels, moved onto it; -1 for the fill.
+// A position mapped onto an axis of `size` pixels; -1 for the fill.
 GEOMETRY_SHARED int64_t seen_at(int64_t position, int64_t size, Padding padding) {
     if (position >= 0 && position < size) return position;
     if (padding == Padding::constant) return -1;

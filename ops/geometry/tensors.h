@@ -1,4 +1,4 @@
-// What the kernels of every device require of their arguments, and the layouts that they read and write.
+// The checks of arguments that all devices share, and the layouts that kernels read and write.
 #pragma once
 
 #include <opwright/check.h>
@@ -77,7 +77,7 @@ inline void check_wanted(const std::vector<bool>& wanted) {
     OPWRIGHT_CHECK(wanted.size() == 2, "wanted must have 2 flags, for image and homography, got ", wanted.size());
 }
 
-// Whether the elements lie in the order of (N, H, W, C).
+// Whether the elements are stored in the order (N, H, W, C).
 inline bool is_channels_last(const Tensor& image) {
     int64_t expected = 1;
     for (const int dimension : {1, 3, 2, 0}) {
@@ -88,18 +88,18 @@ inline bool is_channels_last(const Tensor& image) {
     return true;
 }
 
-// The format of an image's result: its own, or row-major.
+// The format of an image's result: that of the image, or row-major.
 inline MemoryFormat result_format(const Tensor& image) {
     return !image.is_contiguous() && is_channels_last(image) ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
 }
 
-// The tensor in a format, without a copy if it has it.
+// The tensor in a format, without a copy if it already has it.
 inline Tensor in_format(const Tensor& tensor, MemoryFormat format) {
     const bool has_it = format == MemoryFormat::ChannelsLast ? is_channels_last(tensor) : tensor.is_contiguous();
     return has_it ? tensor : torch::stable::contiguous(tensor, format);
 }
 
-// Not of the tensor's own strides: those of dimensions of size 1 can be anything.
+// Does not use the tensor's own strides: those of dimensions of size 1 are arbitrary.
 inline Layout layout_of(int64_t count, int64_t channels, int64_t rows, int64_t columns, MemoryFormat format) {
     if (format == MemoryFormat::ChannelsLast) {
         return {count, channels, rows, columns, rows * columns * channels, 1, columns * channels, channels};
@@ -116,13 +116,13 @@ inline Tensor allocated(const Tensor& like, int64_t height, int64_t width, Memor
     std::optional<Tensor> fresh;
     try {
         fresh = torch::stable::empty(sizes, like.scalar_type(), std::nullopt, like.device(), std::nullopt, format);
-    } catch (const std::runtime_error&) {  // torch's C interface has lost the reason, but it can only be memory
+    } catch (const std::runtime_error&) {  // torch's C interface drops the reason, but it can only be memory
     }
-    OPWRIGHT_CHECK(fresh, "there is no memory for an output of shape ", sizes, " of ", like.scalar_type());
+    OPWRIGHT_CHECK(fresh, "not enough memory for an output of shape ", sizes, " of ", like.scalar_type());
     return *std::move(fresh);
 }
 
-// Calls `act` with a number of the image's C++ element type.
+// Calls `act` with a value of the image's C++ element type.
 template <class Act>
 void with_floating_type_of(const Tensor& image, const Act& act) {
     switch (image.scalar_type()) {

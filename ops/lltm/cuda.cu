@@ -1,7 +1,7 @@
 // The operators of op.py on the GPU: matrix products by PyTorch, and separate kernels for the rest.
 //
-// Nothing waits for the GPU, and all work goes to PyTorch's current stream: a CUDA graph can capture a whole sequence.
-// The launches for T steps, where small sizes are those of small_step.cuh, and a product is PyTorch's:
+// No call waits for the GPU, and all work runs on PyTorch's current stream: a CUDA graph can capture a whole sequence.
+// The launches for T steps, where "small" sizes are those of small_step.cuh, and PyTorch computes the products:
 //
 //                           small                           else
 //     cell                  1 kernel                        2 kernels, 1 product
@@ -9,9 +9,9 @@
 //     sequence              T kernels                       T kernels, T + 1 products
 //       its gradients       2 T + 1 kernels, 3 products     T + 2 kernels, T + 2 products
 //
-// A small sequence with many features has one product beside its kernels. Its gradients are small up to a state of 341:
+// A small sequence with many features has one product in addition. Its gradients count as small up to a state of 341:
 // their products are three times as deep.
-// Copies are added for arguments with strides that products do not support, and for gradients that must have such
+// Copies are added for arguments with strides that products do not support, and for gradients that require such
 // strides.
 #include <opwright/op.h>
 

@@ -1,4 +1,4 @@
-"""Modules of the cell with the signatures of nn.LSTMCell and nn.LSTM: import `lltm.modules` with ops/ on the path."""
+"""Modules of the cell with the signatures of nn.LSTMCell and nn.LSTM; import `lltm.modules` with ops/ on the path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch._jit_internal import is_scripting  # torch.jit.is_scripting, which mypy does not see there
+from torch._jit_internal import is_scripting  # torch.jit.is_scripting, which mypy does not find there
 from torch.nn import functional
 
 import opwright
@@ -24,7 +24,7 @@ _HERE = Path(__file__).resolve().parent
 
 
 class _Recurrent(nn.Module):
-    """The base class of both modules: the parameters, and the operator."""
+    """The base class of both modules, with the parameters and the operator."""
 
     def __init__(self, operator: str, input_size: int, hidden_size: int, *, bias: bool, native: bool) -> None:
         _check_positive(input_size, "input_size")
@@ -89,7 +89,7 @@ class LLTMCell(_Recurrent):
         bias: whether the gates have a bias.
         device: the device of the parameters.
         dtype: their dtype; `cell` in op.py lists the supported ones.
-        native: whether to compute with the built operator, which the first module opens, and builds if necessary;
+        native: whether to compute with the native operator, which the first module opens, and builds if necessary;
             otherwise with its reference.
 
     Attributes:
@@ -98,7 +98,7 @@ class LLTMCell(_Recurrent):
 
     Raises:
         ValueError: a size is less than 1.
-        OpwrightError: the operator cannot be built or loaded; the class says which.
+        OpwrightError: the operator cannot be built or loaded; the class shows which.
     """
 
     def __init__(
@@ -162,13 +162,13 @@ class LLTM(_Recurrent):
     Args:
         input_size: I, the features of an input.
         hidden_size: H, the size of the state and of the cell.
-        num_layers: L; the input of each layer but the first is the output of the previous one.
+        num_layers: L; the input of each layer except the first is the output of the previous one.
         bias: whether the gates have a bias.
         batch_first: whether the batch comes before the steps in input and output.
-        dropout: the probability of dropping a number between two layers in training.
+        dropout: the probability of dropping an element between two layers in training.
         device: the device of the parameters.
         dtype: their dtype; `cell` in op.py lists the supported ones.
-        native: whether to compute with the built operator, which the first module opens, and builds if necessary;
+        native: whether to compute with the native operator, which the first module opens, and builds if necessary;
             otherwise with its reference.
 
     Attributes:
@@ -178,7 +178,7 @@ class LLTM(_Recurrent):
 
     Raises:
         ValueError: a size is less than 1, or `dropout` is not a probability.
-        OpwrightError: the operator cannot be built or loaded; the class says which.
+        OpwrightError: the operator cannot be built or loaded; the class shows which.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class LLTM(_Recurrent):
             msg = f"dropout must be a probability, from 0 to 1, got {dropout}"
             raise ValueError(msg)
         if dropout > 0 and num_layers == 1:
-            warnings.warn("dropout applies between layers, and there is only one: nothing is dropped", stacklevel=2)
+            warnings.warn("dropout applies only between layers, and there is only one: it has no effect", stacklevel=2)
         super().__init__("sequence", input_size, hidden_size, bias=bias, native=native)
         self.num_layers = num_layers
         self.batch_first = batch_first

@@ -84,7 +84,7 @@ def cell_with_gates_backward(
     result_2: Tensor,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The wanted gradients of a step, from the new cell and the gates."""
+    """The requested gradients of a step, from the new cell and the gates."""
     to_products, to_old_cell = _through_step(grad_0, grad_1, grad_2, result_1, result_2)
     to_joined = to_products @ weights
     found = (
@@ -153,7 +153,7 @@ def sequence_with_gates_backward(
     result_3: Tensor,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The wanted gradients of a sequence, from its states, cells and gates."""
+    """The requested gradients of a sequence, from its states, cells and gates."""
     steps, state = input.shape[0], old_h.shape[1]
     recurrent, of_input = weights[:, :state], weights[:, state:]
     carried_h = torch.zeros_like(old_h)
@@ -253,7 +253,7 @@ def _through_step(
 def _laid_out(
     saved: tuple[Tensor, Tensor, Tensor], gradients: tuple[Tensor, ...], wanted: Sequence[bool]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Each wanted gradient, with the strides of its argument if that was saved; None for the others."""
+    """Each requested gradient, with the strides of its argument if that was saved; None for the others."""
     input, weights, old_h = saved
     rows = old_h.new_empty(old_h.shape)
     layouts = (input, weights, weights.new_empty(weights.shape[0]), old_h, rows)
@@ -277,7 +277,7 @@ def _(make: Make) -> Iterator[tuple[Tensor, ...]]:
     batch, features, state = make.size(9), make.size(5), make.size(8)
     yield _given(make, (batch, features), state)
     yield _given(make, (3, 4), 7)
-    yield _given(make, (12, 2), 9)  # the batch has the size of a small step, the state has not
+    yield _given(make, (12, 2), 9)  # a batch for a small step, but not a state
     yield _given(make, (11, 6), 16)  # a small step in bfloat16
     yield _given(make, (5, 3), 43)  # one column more than a block of the bias's gradient
 
@@ -290,10 +290,10 @@ def _(make: Make) -> Iterator[tuple[Tensor, ...]]:
     # Long enough for the kernel to repack the weights; then rows and columns in blocks of every size.
     yield _given(make, (25, make.size(12), 3), 4)
     yield _given(make, (24, 14, 2), 23)
-    yield _given(make, (24, 7, 2), 22)  # the same with a state of pairs, for bfloat16
+    yield _given(make, (24, 7, 2), 22)  # the same with an even state, for pairs of bfloat16
 
 
-# What a kernel without a check would reject in other words.
+# Errors that a kernel without a check would report in different words.
 @cell.errors
 def _(make: Make) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
     input, *others, old_h, old_cell = _given(make, (3, 4), 7)
@@ -313,7 +313,7 @@ def _labelled(batch: int, features: int, state: int) -> str:
     return f"B {batch}, I {features}, H {state}"
 
 
-# As in the training of a first layer: the weights have a gradient, the data has none.
+# As when training a first layer: the weights have a gradient, the data does not.
 @cell.sweep(gradients=("weights", "bias"))
 def _(make: Make) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
     for batch, features, state in ((16, 32, 128), (32, 64, 256), (64, 256, 512), (256, 512, 1024)):
@@ -328,7 +328,7 @@ def _(make: Make) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
 
 @functools.cache
 def _matrix(rows: int, columns: int, like: tuple[torch.dtype, torch.device]) -> Tensor:
-    """Numbers for a floor: uninitialised memory can contain numbers that are slow to multiply."""
+    """A matrix for a floor: uninitialised memory can contain values that are slow to multiply."""
     return torch.rand(rows, columns, dtype=torch.float32, device=like[1]).to(like[0])
 
 

@@ -1,4 +1,4 @@
-// What the kernels of every device require of their arguments.
+// The checks of arguments that all devices share.
 #pragma once
 
 #include <opwright/check.h>
@@ -17,10 +17,10 @@ using opwright::DeviceType;
 using opwright::ScalarType;
 using opwright::Tensor;
 
-// Of input, weights, bias, old_h and old_cell; undefined if not wanted.
+// The gradients of input, weights, bias, old_h and old_cell; undefined if not needed.
 using Gradients = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 
-// The sizes of a call: one step has no `steps`.
+// The sizes of a call; `steps` is unused for a single step.
 struct Sizes {
     int64_t steps;
     int64_t batch;
@@ -65,7 +65,7 @@ inline void check_wanted(const std::vector<bool>& wanted) {
                    wanted.size());
 }
 
-// A row-major tensor: a view with other strides is copied, a contiguous tensor is not.
+// A row-major tensor: copies a view with other strides, but not a contiguous tensor.
 inline Tensor row_major(const Tensor& tensor) {
     return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
 }

@@ -1,4 +1,4 @@
-// Matrices in tensors of any device: views of them, without a copy.
+// Matrices that are views of tensors on any device, without copies.
 #pragma once
 
 #include <opwright/types.h>

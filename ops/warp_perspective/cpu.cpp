@@ -1,6 +1,6 @@
 // The CPU kernel: OpenCV reads the image in place and writes directly into the result.
 //
-// All errors are found before the result is allocated. OpenCV itself would return a blank image for a singular warp,
+// All errors are detected before the result is allocated. OpenCV itself would return a blank image for a singular warp,
 // wrap a huge border value around, and report an overlong image in terms of its internals.
 #include <opwright/check.h>
 #include <opwright/empty.h>
@@ -33,10 +33,10 @@ using opwright::ScalarType;
 using opwright::Tensor;
 using Sizes = opwright::HeaderOnlyArrayRef<int64_t>;
 
-constexpr int64_t max_image_side = SHRT_MAX - 1;  // cv::remap keeps whole coordinates in 16 bits
+constexpr int64_t max_image_side = SHRT_MAX - 1;  // cv::remap stores whole coordinates in 16 bits
 constexpr int64_t max_output_side = 1 << 30;      // OpenCV counts rows in int, and adds a block to them
 constexpr int64_t scalar_channels = 4;            // a cv::Scalar; also the limit of cubic and Lanczos
-// The least that is worth a thread.
+// The minimum work per task.
 constexpr int64_t pixels_per_task = 1 << 15;  // opwright: equivalent: only the speed depends on it
 
 struct Choice {
@@ -51,9 +51,9 @@ constexpr std::array border_modes{Choice{"constant", cv::BORDER_CONSTANT}, Choic
                                   Choice{"reflect", cv::BORDER_REFLECT}, Choice{"wrap", cv::BORDER_WRAP},
                                   Choice{"reflect_101", cv::BORDER_REFLECT_101}};
 
-// ---- What OpenCV computes: pointers and Mats, without torch. ----
+// ---- The part of OpenCV: pointers and Mats, without torch. ----
 
-/// Many images of one layout, warped into outputs of one layout.
+/// Images of one layout, warped into outputs of one layout.
 struct Warps {
     MatLayout image;
     MatLayout output;
@@ -66,7 +66,8 @@ struct Warps {
         cv::warpPerspective(image.over(from), target, to_image, target.size(), flags | cv::WARP_INVERSE_MAP,
                             border_mode, border_value);
         // opwright: equivalent [;]: no call is known in which OpenCV does so
-        if (target.data != into) throw std::logic_error("OpenCV left the output and allocated other memory");
+        if (target.data != into)
+            throw std::logic_error("OpenCV did not write to the output but allocated other memory");
     }
 
     /// `count` images, `image_bytes` and `output_bytes` apart; one matrix for all of them, or one for each.
@@ -82,7 +83,7 @@ struct Warps {
                 for (int64_t n = begin; n < end; ++n) {
                     (*this)(from + n * image_bytes, into + n * output_bytes, to_image[to_image.size() == 1 ? 0 : n]);
                 }
-            } catch (...) {  // torch's C interface would lose what was thrown
+            } catch (...) {  // torch's C interface would drop the exception
                 // opwright: equivalent: no call is known in which OpenCV fails after the checks
                 if (!has_failed.exchange(true)) failure = std::current_exception();
             }
@@ -107,11 +108,11 @@ bool is_singular(const cv::Matx33d& m) {
         determinant += plus - minus;
         magnitude += std::abs(plus) + std::abs(minus);
     }
-    // opwright: equivalent [<]: if both are zero, cv::invert refuses the matrix
+    // opwright: equivalent [<]: if both are zero, cv::invert rejects the matrix
     return std::abs(determinant) <= 8 * std::numeric_limits<double>::epsilon() * magnitude;
 }
 
-// ---- Torch's arguments: checked, and converted to the above. ----
+// ---- The part of torch: arguments are checked, and converted to the above. ----
 
 template <std::size_t count>
 std::string names(const std::array<Choice, count>& choices) {
@@ -125,8 +126,8 @@ int chosen(std::string_view name, const std::array<Choice, count>& choices, cons
     const auto found =
         std::find_if(choices.begin(), choices.end(), [&](const Choice& one) { return one.name == name; });
     OPWRIGHT_CHECK(name != "transparent", argument,
-                   " 'transparent' is not supported: it leaves pixels of the output as they ",
-                   "were, and this output is fresh: use 'constant'");
+                   " 'transparent' is not supported: it keeps pixels of an existing output, but ",
+                   "this output is newly allocated: use 'constant'");
     OPWRIGHT_CHECK(found != choices.end(), argument, " must be one of ", names(choices), ", got '", name, "'");
     return found->value;
 }
@@ -173,7 +174,7 @@ std::vector<cv::Matx33d> matrices_to_image(const Tensor& warp, Sizes sizes, bool
         // By cv::invert, as in warpPerspective itself, so that the result is bitwise the same.
         const bool has_inverse = !is_singular(matrix) && cv::invert(matrix, matrices[n]) != 0;
         OPWRIGHT_CHECK(has_inverse && is_finite(matrices[n]), "warp must have an inverse, matrix ", n,
-                       " is singular: pass inverse_map=True if it leads from the output to the image");
+                       " is singular: pass inverse_map=True if it maps the output to the image");
     }
     return matrices;
 }
@@ -223,9 +224,9 @@ Tensor allocated(const Tensor& like, const std::vector<int64_t>& sizes) {
     std::optional<Tensor> fresh;
     try {
         fresh = opwright::new_empty(like, sizes);
-    } catch (const std::runtime_error&) {  // torch's C interface has lost the reason, but it can only be memory
+    } catch (const std::runtime_error&) {  // torch's C interface drops the reason, but it can only be memory
     }
-    OPWRIGHT_CHECK(fresh, "there is no memory for an output of shape ", sizes, " of ", like.scalar_type());
+    OPWRIGHT_CHECK(fresh, "not enough memory for an output of shape ", sizes, " of ", like.scalar_type());
     return *std::move(fresh);
 }
 
@@ -245,7 +246,7 @@ Tensor warp_perspective(const Tensor& image, const Tensor& warp, int64_t height,
     warps.border_mode = chosen(border_mode, border_modes, "border_mode");
     const int64_t channels = sizes.size() == 2 ? 1 : sizes.back();
     OPWRIGHT_CHECK(channels <= scalar_channels || warps.flags == cv::INTER_NEAREST || warps.flags == cv::INTER_LINEAR,
-                   "interpolation '", interpolation, "' takes images of up to 4 channels, got ", channels,
+                   "interpolation '", interpolation, "' supports images with up to 4 channels, got ", channels,
                    ": warp them in groups, such as image.split(4, dim=-1)");
     warps.border_value = border_scalar(border_value, channels, dtype);
     const auto matrices_of =

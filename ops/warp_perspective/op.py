@@ -28,7 +28,7 @@ TAPS = {"nearest": 1, "linear": 2, "cubic": 4, "lanczos": 8}
 BORDER_MODES = ("constant", "replicate", "reflect", "wrap", "reflect_101")
 DTYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32, torch.float64)
 CUBIC_A = -0.75
-MAX_IMAGE_SIDE = SHORT.max - 1  # cv::remap keeps whole coordinates in 16 bits
+MAX_IMAGE_SIDE = SHORT.max - 1  # cv::remap stores whole coordinates in 16 bits
 MAX_OUTPUT_SIDE = 2**30
 MAX_CHANNELS = 512  # CV_CN_MAX
 SCALAR_CHANNELS = 4  # a cv::Scalar; also the limit of cubic and Lanczos
@@ -66,8 +66,8 @@ def warp_perspective(
     Args:
         image: (H, W), (H, W, C) or (N, H, W, C); uint8, uint16, int16, float32 or float64; 1 to 32766 rows and columns,
             1 to 512 channels, any strides.
-        warp: (3, 3), or (N, 3, 3) with an image (N, H, W, C); float32 or float64, finite; without `inverse_map` it has
-            an inverse.
+        warp: (3, 3), or (N, 3, 3) with an image (N, H, W, C); float32 or float64, finite; without `inverse_map` it must
+            have an inverse.
         height: rows of the output, in pixels.
         width: columns of the output, in pixels.
         interpolation: "nearest", "linear" (2 x 2 pixels), and for up to 4 channels "cubic" (4 x 4, a = -0.75) and
@@ -81,7 +81,7 @@ def warp_perspective(
         A tensor like `image` with (H, W) replaced by (height, width), contiguous.
 
     Raises:
-        RuntimeError: an argument is not valid. Only the native kernel checks the numbers in `warp`; the reference also
+        RuntimeError: an argument is not valid. Only the native kernel checks the values in `warp`; the reference also
             runs on fake tensors, which have none.
     """
     _check_tensors(image, warp)
@@ -94,7 +94,7 @@ def warp_perspective(
     count, rows, cols, channels = pixels.shape
     _require(
         channels <= SCALAR_CHANNELS or interpolation in {"nearest", "linear"},
-        f"interpolation '{interpolation}' takes images of up to 4 channels, got {channels}: warp them in groups, "
+        f"interpolation '{interpolation}' supports images with up to 4 channels, got {channels}: warp them in groups, "
         "such as image.split(4, dim=-1)",
     )
     border = _border(border_value, channels, image)
@@ -103,7 +103,7 @@ def warp_perspective(
 
     taps = TAPS[interpolation]
     weights = _weights(interpolation).to(image.device)
-    # Float32 weights do not add up to exactly one. Where a tap of "cubic" or "lanczos" lies outside the image, OpenCV
+    # Float32 weights do not add up to exactly one. If a tap of "cubic" or "lanczos" is outside the image, OpenCV
     # interpolates differences from `border_value`, in every border mode, and then adds it.
     is_relative = torch.zeros((), dtype=torch.bool, device=image.device)
     if taps > TAPS["linear"]:
@@ -146,12 +146,12 @@ def _(make: Make) -> Iterator[Sample]:
     shift[:, 0, 2] = torch.arange(batch) + 0.25
     yield make.call(make.rand(batch, rows, columns, 2), shift, 7, 8, inverse_map=True)
     # One matrix for all, and a border that an integer image could not have. In float64, because cubic and Lanczos
-    # subtract the border from each pixel and add it again: little of a float32 pixel would be left. And with more
-    # channels than the two take, for the variations in float32.
+    # subtract the border from each pixel and add it again, which would lose most digits of a float32 pixel; and with
+    # more channels than these two support, for the variations in float32.
     pixels = make.rand(batch, rows, columns, 5, dtype=torch.float64)
     yield make.call(pixels, tilted, 7, 8, border_value=[-4e4])
 
-    # The largest images, a matrix that has just an inverse, and an image that OpenCV can only read after a copy.
+    # The largest images, a matrix that is barely invertible, and an image that OpenCV can only read after a copy.
     wide = make.randint(-500, 500, 1, MAX_IMAGE_SIDE, SCALAR_CHANNELS, dtype=torch.int16)
     # Not 1e10: PyTorch 2.13 saves a list in a graph with 10000000000, without a point, and cannot load it again.
     beyond_int = 1e10 + 0.5
@@ -162,7 +162,7 @@ def _(make: Make) -> Iterator[Sample]:
 
 @warp_perspective.errors
 def _(make: Make) -> Iterator[tuple[str, Sample]]:
-    """What the numbers of a warp decide, and the messages of checks that another one would follow."""
+    """Errors that depend on the values of a warp, and messages that later checks would otherwise replace."""
     image, identity = make.rand(5, 7, 3), torch.eye(3)
     for at in range(9):
         broken = torch.eye(3).flatten()
@@ -171,7 +171,7 @@ def _(make: Make) -> Iterator[tuple[str, Sample]]:
     yield "matrix 1 is singular", make.call(image.repeat(2, 1, 1, 1), torch.stack([identity, 0 * identity]), 3, 3)
     yield "matrix 0 is singular", make.call(image, _nearly_singular(16), 3, 3)
     yield "matrix 0 is singular", make.call(image, torch.arange(9.0).view(3, 3), 3, 3)
-    # Not symmetric, so that an entry that is read from the wrong place changes the determinant.
+    # Not symmetric, so that an entry read from the wrong place changes the determinant.
     skewed = torch.tensor([[1.0, 2.0, 5.0], [3.0, 7.0, 4.0], [4.0, 9.0, 9.0 + 2.0**-45]], dtype=torch.float64)
     yield "matrix 0 is singular", make.call(image, skewed, 3, 3)
     yield "matrix 0 is singular", make.call(image, torch.eye(3, dtype=torch.float64) * 1e-200, 3, 3)
@@ -192,7 +192,7 @@ def _(make: Make) -> Iterator[tuple[str, Sample]]:
     yield "width must be 1 to", make.call(image, identity, 3, MAX_OUTPUT_SIDE + 1)
     yield "height must be 1 to", make.call(image, identity, 0, 3)
     yield "width must be 1 to", make.call(image, identity, 3, 0)
-    yield "there is no memory", make.call(image[:, :, 0], identity, MAX_OUTPUT_SIDE, MAX_OUTPUT_SIDE)
+    yield "not enough memory", make.call(image[:, :, 0], identity, MAX_OUTPUT_SIDE, MAX_OUTPUT_SIDE)
     yield "fewer than 2^63 bytes", make.call(image, identity, MAX_OUTPUT_SIDE, MAX_OUTPUT_SIDE)
     yield "'transparent' is not supported", make.call(image, identity, 3, 3, border_mode="transparent")
     yield "must be one of nearest, linear", make.call(image, identity, 3, 3, "area")
@@ -200,7 +200,7 @@ def _(make: Make) -> Iterator[tuple[str, Sample]]:
     five = make.rand(5, 7, 5)
     yield "border_value must have one number", make.call(image[:, :, 0], identity, 3, 3, border_value=[1.0, 2.0])
     yield "border_value must have one number", make.call(five, identity, 3, 3, border_value=[1.0] * 5)
-    yield "takes images of up to 4 channels", make.call(five, identity, 3, 3, "cubic")
+    yield "supports images with up to 4 channels", make.call(five, identity, 3, 3, "cubic")
     whole = make.randint(0, 9, 5, 7, dtype=torch.int16)
     yield "border_value of an integer image", make.call(whole, identity, 3, 3, border_value=[math.nan])
 
@@ -216,7 +216,7 @@ def _grid(warp: Tensor, height: int, width: int, steps: int, inverse_map: bool) 
     m = (matrix if inverse_map else _inverse(matrix)).permute(1, 2, 0)[..., None, None]
     x = torch.arange(width, dtype=torch.float64, device=warp.device)
     y = torch.arange(height, dtype=torch.float64, device=warp.device)[:, None]
-    # OpenCV adds up from the left edge of blocks of 1024 pixels, which decides the rounding of positions between steps.
+    # OpenCV adds from the left edge of blocks of 1024 pixels, which determines how positions between steps are rounded.
     block = torch.sym_min(width, 1024 // torch.sym_min(16, height))
     left = x - x.remainder(block)
 
@@ -279,7 +279,7 @@ def _are_inside(grid: Grid, rows: int, cols: int, taps: int) -> Tensor:
 
 
 def _seen_at(position: Tensor, size: int, border_mode: str) -> tuple[Tensor, Tensor]:
-    """Positions on one axis, mapped into [0, size) by `border_mode`, and whether their pixels are the image's."""
+    """Positions on one axis, mapped into [0, size) by `border_mode`, and whether they are inside the image."""
     inside = (position >= 0) & (position < size)
     if border_mode == "wrap":
         return position.remainder(size), torch.ones_like(inside)
@@ -354,8 +354,8 @@ def _check_options(height: int, width: int, interpolation: str, border_mode: str
     _check_choice("interpolation", interpolation, TAPS)
     _require(
         border_mode != "transparent",
-        "border_mode 'transparent' is not supported: it leaves pixels of the output as they were, and this output is "
-        "fresh: use 'constant'",
+        "border_mode 'transparent' is not supported: it keeps pixels of an existing output, but this output is newly "
+        "allocated: use 'constant'",
     )
     _check_choice("border_mode", border_mode, BORDER_MODES)
 

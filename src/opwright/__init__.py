@@ -1,4 +1,4 @@
-"""Describe a PyTorch operator once in Python, make it fast in C++ or CUDA, run it everywhere."""
+"""Describe a PyTorch operator once in Python, make it fast in C++ or CUDA, and run it everywhere."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from opwright.spec.samples import Make, Sample
     from opwright.toolchain.flags import include_path
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BridgeError",
@@ -78,7 +78,7 @@ __all__ = [
     "ship",
 ]
 
-# Imported at first use: neither an op.py nor the command line waits for what it does not use.
+# Imported on first use, so that an op.py or the command line does not wait for modules that it does not use.
 _HOMES = {
     "Library": "opwright.spec.library",
     "Loaded": "opwright.loader.open",
@@ -104,7 +104,7 @@ _HOMES = {
     "record": "opwright.loader.record",
     "ship": "opwright.bundle.ship",
 }
-if not TYPE_CHECKING:  # a type checker would take every name for one of these
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
     __getattr__ = names_from(__name__, _HOMES)
 
 

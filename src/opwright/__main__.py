@@ -1,4 +1,4 @@
-"""Lets `python -m opwright` be the program `opwright`."""
+"""Runs `opwright` as `python -m opwright`."""
 
 from opwright.cli import main
 

@@ -1,4 +1,4 @@
-"""Public modules whose names are imported at first use."""
+"""Imports the names of public modules on first use."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 def names_from(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """A `__getattr__` for the module `module`.
+    """Return a `__getattr__` for the module `module`.
 
     Args:
         module: the dotted name of the public module.
-        homes: by public name, the module that defines it.
+        homes: the defining module of each public name.
     """
 
     def get(name: str) -> object:

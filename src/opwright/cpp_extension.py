@@ -1,7 +1,7 @@
 """C++ and CUDA extensions for scripts and setup.py files: the names of `torch.utils.cpp_extension`.
 
-Builds go through opwright: `load`, `load_inline`, `BuildExtension`, `CUDAExtension`, `OpExtension`. All other names are
-PyTorch's own. `python -m opwright.cpp_extension setup.py ...` runs an unchanged setup.py with these.
+`load`, `load_inline`, `BuildExtension`, `CUDAExtension` and `OpExtension` build through opwright. All other names are
+PyTorch's own. `python -m opwright.cpp_extension setup.py ...` runs an unchanged setup.py with this module.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ __all__ = [
     "verify_ninja_availability",
 ]
 
-# Imported on first use: a setup.py of operator libraries does not need torch, nor a script setuptools.
+# Imported on first use: a setup.py of operator libraries does not need torch, and a script does not need setuptools.
 _HOMES = {
     "BuildExtension": "opwright.builder.setuptools.command",
     "CUDAExtension": "opwright.builder.setuptools.torch_extension",
@@ -85,10 +85,10 @@ def _torchs_or_ours(name: str) -> object:
     try:
         return getattr(torchs, name)
     except AttributeError:
-        return _ours(name)  # whose error names this module
+        return _ours(name)  # raises an error that names this module
 
 
-if not TYPE_CHECKING:  # a type checker would accept every name
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
     __getattr__ = _torchs_or_ours
 
 

@@ -1,15 +1,15 @@
-"""Every exception that opwright raises, and the exit code that each one gives a shell.
+"""The exceptions that opwright raises, and the exit code of each.
 
 OpwrightError (1)
 ├── SpecError (3)          op.py, or an argument that names a part of it, is not valid
 ├── ToolchainError (4)     a compiler, a header or a package is missing on this machine
 ├── BuildError (5)         a source was rejected by its compiler or by the linker
-│   ├── SignatureError     a kernel's C++ signature differs from the schema that it implements
-│   └── BridgeError        opwright's own autograd bridge was rejected; the library is not at fault
+│   ├── SignatureError     a kernel's C++ signature differs from its schema
+│   └── BridgeError        opwright's own autograd bridge failed to build; the library is not at fault
 ├── LoadError (6)          a shared object could not be loaded
 ├── CacheError (7)         the build cache cannot be used
 ├── BundleError (8)        a bundle cannot be written, or is not valid
-└── MapError (9)           a map cannot begin, be resumed or go on
+└── MapError (9)           a map cannot start, resume or continue
 
 Exit code 2 means wrong usage of the command line.
 """
@@ -32,7 +32,7 @@ class SpecError(OpwrightError):
 
 
 class ToolchainError(OpwrightError):
-    """A tool, a header or a package that a build needs is missing or too old."""
+    """A tool, a header or a package that a build requires is missing or too old."""
 
     exit_code: ClassVar[int] = 4
 
@@ -58,7 +58,7 @@ class SignatureError(BuildError):
 
 
 class BridgeError(BuildError):
-    """The C++ autograd bridge, a source of opwright's own, was rejected by the compiler or the linker."""
+    """The compiler or the linker rejected opwright's own C++ autograd bridge."""
 
 
 class LoadError(OpwrightError):
@@ -80,6 +80,6 @@ class BundleError(OpwrightError):
 
 
 class MapError(OpwrightError):
-    """A map over many inputs cannot begin, be resumed or go on; its finished results remain."""
+    """A map over many inputs cannot start, resume or continue; finished results are kept."""
 
     exit_code: ClassVar[int] = 9

@@ -15,6 +15,7 @@ from opwright.builder.symbols import defined_namespaces
 from opwright.cache.cache import Cache
 from opwright.errors import OpwrightError
 from opwright.loader.jit import load_inline
+from opwright.storage.draft import drafting, put
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 _DESCRIPTION = """\
-Build the cell as C++ or CUDA, unless it was built before, and load it. If the cell binds a Python module, NAME
-becomes the module; if it registers operators, NAME becomes their namespace, such as torch.ops.mine. A cell that is
-run again replaces what it gave before.
+Build the cell as C++ or CUDA, unless it is in the cache, and load it. If the cell defines a Python module, NAME
+becomes the module; if it registers operators, NAME becomes their namespace, such as torch.ops.mine. Running a
+cell again replaces its earlier result.
 """
 _EXAMPLES = """\
 Examples:
@@ -40,12 +41,12 @@ Examples:
 
     plain.add(x, y)
 """
-# What `load_inline` calls the cell's file.
+# The name of the cell's file in `load_inline`.
 _FILE = r"/inline/[0-9a-f]+/(?:main\.cpp|cuda\.cu)"
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises what IPython shows in one line."""
+    """A parser that raises an error that IPython shows in one line."""
 
     def error(self, message: str) -> NoReturn:
         msg = f"%%opwright: {message} (%%opwright? shows its options)"
@@ -63,7 +64,7 @@ def load_ipython_extension(ipython: InteractiveShell) -> None:
     def opwright(line: str, cell: str) -> None:
         _run(ipython, parser, line, cell)
 
-    opwright.__doc__ = parser.format_help()  # what %%opwright? shows
+    opwright.__doc__ = parser.format_help()  # the text that %%opwright? shows
     ipython.magics_manager.register_function(opwright, magic_kind="cell", magic_name="opwright")
 
 
@@ -76,9 +77,9 @@ def _parser() -> _Parser:
         add_help=False,
         allow_abbrev=False,
     )
-    parser.add_argument("name", metavar="NAME", help="the variable, and the name of the module if the cell binds one")
+    parser.add_argument("name", metavar="NAME", help="the variable, and the name of the module if the cell defines one")
     parser.add_argument("--functions", metavar="F,G", help="bind these C++ functions in a Python module")
-    parser.add_argument("--cuda", action="store_true", help="the cell is CUDA")
+    parser.add_argument("--cuda", action="store_true", help="compile the cell as CUDA")
     parser.add_argument("--cflags", metavar="FLAGS", help='flags for the compiler; quote several: "-O2 -DX=1"')
     parser.add_argument("--ldflags", metavar="FLAGS", help="flags for the linker")
     parser.add_argument("--include", metavar="DIR", action="append", help="a folder of headers; repeat for more")
@@ -86,13 +87,16 @@ def _parser() -> _Parser:
     parser.add_argument(
         "--definitions", metavar="DIR", help="the folder of an op.py whose operators the cell implements"
     )
-    parser.add_argument("--abi", choices=("stable", "full"), help="detected from what the cell includes by default")
+    parser.add_argument("--save", metavar="FILE", help="first write the cell to FILE, such as a source of that op.py")
+    parser.add_argument("--abi", choices=("stable", "full"), help="detected from the included headers by default")
     parser.add_argument("--verbose", action="store_true", help="print each step")
     return parser
 
 
 def _run(ipython: InteractiveShell, parser: argparse.ArgumentParser, line: str, cell: str) -> None:
     given = _parsed(parser, line)
+    if given.save:
+        _save(parser, Path(given.save), cell)
     try:
         ipython.user_ns.update(_built(given, cell))
     except OpwrightError as error:
@@ -103,7 +107,7 @@ def _run(ipython: InteractiveShell, parser: argparse.ArgumentParser, line: str, 
 def _parsed(parser: argparse.ArgumentParser, line: str) -> argparse.Namespace:
     try:
         given = parser.parse_args(shlex.split(line))
-    except ValueError as error:  # a quote without its pair
+    except ValueError as error:  # an unpaired quote
         parser.error(str(error))
     if not given.name.isidentifier():
         parser.error(f"{given.name!r} cannot be the name of a variable: use a name such as my_ops")
@@ -112,9 +116,18 @@ def _parsed(parser: argparse.ArgumentParser, line: str) -> argparse.Namespace:
     return given
 
 
+def _save(parser: argparse.ArgumentParser, path: Path, cell: str) -> None:
+    try:
+        with drafting(path, "save") as draft:
+            draft.write_text(cell, encoding="utf-8")
+            put(draft, path)
+    except OSError as error:
+        parser.error(f"--save cannot write {path}: {error.strerror or error}")
+
+
 def _built(given: argparse.Namespace, cell: str) -> dict[str, Any]:
     """The variables that the cell sets."""
-    # The line with %%opwright is the cell's first.
+    # The line with %%opwright is the first line of the cell.
     source = f"\n{cell}"
     flags = shlex.split(given.cflags or "")
     loaded = load_inline(
@@ -135,7 +148,7 @@ def _built(given: argparse.Namespace, cell: str) -> dict[str, Any]:
 
 
 def _namespaces(name: str, library: Path) -> dict[str, ModuleType]:
-    """The namespaces of operators that `library` defines: a single one as `name`, several as they are called."""
+    """The namespaces of operators in `library`: a single one as `name`, several under their own names."""
     defined = sorted(defined_namespaces(library))
     if len(defined) == 1:
         return {name: getattr(torch.ops, defined[0])}
@@ -143,12 +156,12 @@ def _namespaces(name: str, library: Path) -> dict[str, ModuleType]:
 
 
 def _of_cell(error: OpwrightError, cell: str) -> OpwrightError:
-    """`error` with the lines of the cell in place of those of a file, shown without a traceback."""
+    """`error` with line numbers of the cell instead of the file, shown without a traceback."""
     file = re.escape(str(Cache().root)) + _FILE
     text = re.sub(rf"{file} does not compile:\n", "", str(error))
     text = re.sub(rf"{file}(?::(\d+)(?::\d+)?|\((\d+)\))", lambda at: f"{cell}, line {at[1] or at[2]}", text)
     text = re.sub(file, cell, text)
-    # The command line names the file, and is there as the attribute `command`.
+    # Drop the command line, which names the file; it is available as the attribute `command`.
     error.args = (text.partition("\nThe command ")[0],)
     vars(error)["_render_traceback_"] = lambda: [f"{type(error).__name__}: {error}"]
     return error.with_traceback(None)

@@ -2,7 +2,7 @@
 
     pytest --opwright --opwright-quick ops/
 
-pytest loads this module in every run, so it imports what checks operators only with `--opwright`.
+pytest loads this module in every run, so it imports the checker only with `--opwright`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("opwright", "operators (opwright)")
     group.addoption(
-        "--opwright", action="store_true", help="Check the operators of each op.py: a test for each runtime of each."
+        "--opwright", action="store_true", help="Check the operators of each op.py: one test per operator and runtime."
     )
     group.addoption(
         "--opwright-quick", action="store_true", help="Fewer cases, and only runtimes that compile nothing."
@@ -50,7 +50,7 @@ class OpFile(pytest.File):
     """An op.py, whose operators are checked."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """A test for each operator in each runtime on each device."""
+        """A test for each operator, runtime and device."""
         from opwright.checker.matrix import select_cells
         from opwright.errors import OpwrightError
         from opwright.spec import library_at
@@ -71,8 +71,8 @@ class OpFile(pytest.File):
             yield CellItem.from_parent(self, name=f"{op}[{where}]", cell=(op, runtime, device))
 
     def outcome(self, item: CellItem) -> Cell:
-        """The outcome of one test; the first one starts the check of all that are to run."""
-        if hasattr(self.config, "workerinput"):  # pytest-xdist gives each process other tests
+        """The outcome of one test; the first call starts the check of all collected tests."""
+        if hasattr(self.config, "workerinput"):  # pytest-xdist distributes the tests over processes
             return self._started([item.cell]).outcome(item.cell)
         if self._check is None:
             chosen = [
@@ -106,7 +106,7 @@ class CellItem(pytest.Item):
             pytest.skip(f"{cell.status}: {cell.reason}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: str | None = None) -> object:  # type: ignore[override]
-        """The faults in words."""
+        """The faults as text."""
         from opwright.errors import OpwrightError
 
         if isinstance(excinfo.value, (CellFailedError, LibraryFailedError, OpwrightError)):
@@ -114,7 +114,7 @@ class CellItem(pytest.Item):
         return super().repr_failure(excinfo, style)  # type: ignore[arg-type]
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """The place of the reference, and the name of the test."""
+        """The location of the reference, and the name of the test."""
         op, runtime, _ = self.cell
         library = self.parent.library if isinstance(self.parent, OpFile) else None
         line = 0 if library is None else library.ops[op].reference.__code__.co_firstlineno - 1
@@ -137,7 +137,7 @@ class LibraryFailedError(AssertionError):
 
 
 class _Check(NullWatcher):
-    """A check that runs in a thread of its own. It is the watcher of its own progress."""
+    """A check that runs in a separate thread. It is the watcher of its own progress."""
 
     def __init__(self, library: Library, cells: Sequence[CellName], options: Options) -> None:
         self._namespace = library.namespace
@@ -151,7 +151,7 @@ class _Check(NullWatcher):
                 report = check_cells(library, cells, options, progress=self)
                 broken = "\n\n".join(map(failure_text, report.failures))
                 error: BaseException = LibraryFailedError(broken or "the check did not run this cell")
-            except BaseException as raised:  # noqa: BLE001  whoever waits for an outcome gets it
+            except BaseException as raised:  # noqa: BLE001  passed to the waiting thread
                 error = raised
             for outcome in self._outcomes.values():
                 if not outcome.done():

@@ -1,4 +1,4 @@
-"""The corpora that are kept: an archive for each target, in which each input has the name of its digest."""
+"""The stored corpora: one archive per target, in which each input is named by its digest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "corpus"
-# Inputs that once ended the host, a folder for each target that has some.
+# Inputs that once crashed the host, in one folder per target.
 FOUND = Path(__file__).parent / "found"
 # In the order of src/opwright/host/cpp/tests/fuzz/target.cpp.
 TARGETS = (
@@ -19,7 +19,7 @@ TARGETS = (
 
 
 def unpack(target: str, folder: Path) -> None:
-    """Write the inputs of a target into a folder, which is made: those that are kept, and those that were findings."""
+    """Write a target's corpus and former findings to a folder, which is created."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = FOLDER / f"{target}.tar.xz"
     if kept.exists():
@@ -33,7 +33,7 @@ def unpack(target: str, folder: Path) -> None:
 
 
 def pack(target: str, inputs: list[bytes]) -> None:
-    """Keep these inputs; the same ones give the same archive."""
+    """Store these inputs; equal inputs produce equal archives."""
     named = sorted((len(content), hashlib.sha256(content).hexdigest()[:16], content) for content in inputs)
     with tarfile.open(FOLDER / f"{target}.tar.xz", "w:xz", preset=9) as archive:
         for size, name, content in named:

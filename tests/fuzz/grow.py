@@ -1,4 +1,4 @@
-"""Builds the host for libFuzzer, grows the corpus of every kind of input, and prints what was found: `make fuzz`."""
+"""Builds the host for libFuzzer, grows the corpus of every kind of input, and prints the findings: `make fuzz`."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ ROOT = Path(__file__).parents[2]
 HOST = ROOT / "src/opwright/host/cpp"
 TORCH = Path(torch.__file__).parent
 LIBRARIES = ("-ltorch_cpu", "-lc10", "-lcrypto", "-lturbojpeg", "-lpng", "-lminizip", "-lz")
-# PyTorch, libpng, turbojpeg and minizip are as they are, without instrumentation: what they do with memory that they
-# allocate is seen, what they do on the stack is not.
+# PyTorch, libpng, turbojpeg and minizip are not instrumented: errors in memory that they allocate are detected, but not
+# errors on their stacks.
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer")
-# Beyond 1 GiB an allocation fails, as it does where memory is short: archives and pictures may claim any size.
+# An allocation beyond 1 GiB fails, as when memory is short: archives and pictures may claim any size.
 OPTIONS = "allocator_may_return_null=1:max_allocation_size_mb=1024:detect_leaks="
-MEMORY = Path("/dev/shm")  # noqa: S108  a folder with a name of its own is made in it
-# PyTorch keeps for good what it has once parsed, and so has no leaks to look for.
+MEMORY = Path("/dev/shm")  # noqa: S108  a folder with a unique name is created in it
+# PyTorch never frees what it has parsed, so leak detection is off for these targets.
 OF_PYTORCH = ("golden", "model", "package", "bundle")
-# Beyond, an input takes longer and shows nothing new.
+# Larger inputs take longer without reaching new code.
 LONGEST = {"manifest": 1 << 17, "request_list": 1 << 13, "stream": 1 << 13, "options": 1 << 11, "npy": 1 << 13}
 
 
 @dataclass(frozen=True)
 class Growth:
-    """What became of one target."""
+    """The result of growing one target."""
 
     target: str
     seconds: float
@@ -48,7 +48,7 @@ class Growth:
 
 
 def build(folder: Path) -> None:
-    """Build the one program that is every target, by the name that it is started under."""
+    """Build the program for all targets, which selects one by the name under which it is started."""
     sources = [
         source for room in ("bundle", "engine", "model", "program") for source in sorted((HOST / room).glob("*.cpp"))
     ]
@@ -92,7 +92,7 @@ def _ran(folder: Path, target: str, *words: str | Path) -> str:
 
 
 def grow(folder: Path, target: str, seconds: float) -> Growth:
-    """Grow a target's corpus, over findings too, and make it as small as it can be."""
+    """Grow a target's corpus, continuing after findings, and minimize it."""
     grown, smallest, found = (folder / target_folder / target for target_folder in ("corpus", "smallest", "findings"))
     shutil.rmtree(smallest, ignore_errors=True)
     for place in (grown, smallest, found):
@@ -118,10 +118,10 @@ def grow(folder: Path, target: str, seconds: float) -> Growth:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("seconds", type=float, help="how long each target grows")
-    parser.add_argument("targets", nargs="*", help="those to grow; without any, all")
-    parser.add_argument("--folder", type=Path, default=ROOT / "build/fuzz", help="where it is built")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at a time")
+    parser.add_argument("seconds", type=float, help="how long to grow each target")
+    parser.add_argument("targets", nargs="*", help="targets to grow (all)")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build/fuzz", help="build folder")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="number of targets to grow concurrently")
     arguments = parser.parse_args()
     if not shutil.which("clang++"):
         parser.error("clang++ is missing: install clang, with its libFuzzer")

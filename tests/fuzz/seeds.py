@@ -1,4 +1,4 @@
-"""The inputs that a corpus begins with: of every kind, some of each form that the host reads."""
+"""The initial inputs of each corpus: some of every form that the host reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Seeds = dict[str, bytes]
 FACTS = {"bytes": 1, "sha256": "0123456789abcdef" * 4}
-# Every kind of entry is in it.
+# Contains every kind of entry.
 MANIFEST: dict[str, Any] = {
     "format": 3,
     "opwright": "0.1.0",
@@ -64,7 +64,7 @@ not a request
 
 
 class Small(nn.Module):
-    """A picture of 2 by 2 pixels, and one number for each colour."""
+    """Multiplies a picture of 2 x 2 pixels by one number per color."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ def streams() -> Seeds:
 
 
 def archives() -> tuple[Seeds, Seeds, Seeds, Seeds]:
-    """Goldens, models, packages and whole bundles."""
+    """Return goldens, models, packages and whole bundles."""
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder) / "bundle"
         samples = [(torch.linspace(-1, 1, 12).reshape(1, 3, 2, 2), torch.ones(3))]
@@ -163,7 +163,7 @@ def archives() -> tuple[Seeds, Seeds, Seeds, Seeds]:
         "m/.data/version": b"3\n",
         "m/.data/serialization_id": b"0" * 40,
     }
-    # The program writes size and digest of a file where they are 0.
+    # The program fills in the size and digest of a file where they are 0.
     manifest["files"] = {name: {"bytes": 0, "sha256": "0" * 64} for name in manifest["files"]}
     recipe = {"resize": 3, "crop": [2, 2], "mean": [0.5, 0, -1], "std": [1, 2.5, 3]}
     manifest["inputs"][0] |= {"image": recipe, "dims": [{"min": 1, "max": 4}, 3, 2, 2]}
@@ -191,7 +191,7 @@ def archives() -> tuple[Seeds, Seeds, Seeds, Seeds]:
 
 
 def seeds() -> dict[str, Seeds]:
-    """The seeds of each target, by their names."""
+    """Return the seeds of each target, by name."""
     goldens, models, packages, bundles = archives()
     shipped = {name: _entries(content)["bundle/manifest.json"] for name, content in bundles.items()}
     x, y = np.ones((2, 3), np.float32), np.arange(3)

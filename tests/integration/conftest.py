@@ -1,4 +1,4 @@
-"""What several tests share: builds with the compiler alone and with CMake, and a look into what was built."""
+"""Shared fixtures: builds with only the compiler and with CMake, and inspection of the results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LINK = (
     *("-shared", f"-L{TORCH / 'lib'}", f"-Wl,-rpath,{TORCH / 'lib'}"),
     *("-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10", "-Wl,--as-needed"),
 )
-# In a process of its own: namespaces are taken for as long as a process lives.
+# In a separate process, because a namespace is taken for the lifetime of a process.
 SHIP = """
 import sys
 import opwright
@@ -43,13 +43,13 @@ opwright.ship(f"{package}/op.py:model", [package], output=output, format=format)
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    # Messages are read by tests: in English, with plain quotes.
+    # Tests read the messages: in English, with plain quotes.
     environment = {**os.environ, "LC_ALL": "C"}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
 def _written(folder: Path, texts: tuple[str, ...]) -> list[str]:
-    """Writes each text to a file of its own, named by what is in it, and returns the paths."""
+    """Writes each text to a file named by its contents, and returns the paths."""
     paths = []
     for text in texts:
         path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.cpp"
@@ -60,7 +60,7 @@ def _written(folder: Path, texts: tuple[str, ...]) -> list[str]:
 
 @pytest.fixture(scope="session")
 def compile_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Returns a function that makes one shared object of one or more C++ texts; each combination is built once."""
+    """Returns a function that builds one shared object from C++ texts; each combination is built once."""
     folder = tmp_path_factory.mktemp("libraries")
 
     def compile_library(*sources: str) -> Path:
@@ -76,7 +76,7 @@ def compile_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., P
 
 @pytest.fixture(scope="session")
 def compiler_refuses(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
-    """Returns a function that compiles a C++ text that must not compile, and returns what the compiler said."""
+    """Returns a function that compiles a C++ text that must not compile, and returns the compiler's output."""
     folder = tmp_path_factory.mktemp("refused")
 
     def compiler_refuses(source: str, *, compiler: str = "g++") -> str:
@@ -88,7 +88,7 @@ def compiler_refuses(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., 
     return compiler_refuses
 
 
-# In a process of its own: namespaces are taken for as long as a process lives.
+# In a separate process, because a namespace is taken for the lifetime of a process.
 SHIP = """
 import sys
 import opwright
@@ -98,19 +98,19 @@ opwright.ship(f"{package}/op.py:model", [package], output=output, format=format)
 
 
 class BuildOnce(Protocol):
-    """Gives the folder that `make` filled, once a session, by whichever worker came first."""
+    """Returns the folder that `make` filled, once per session, in whichever worker came first."""
 
     def __call__(self, name: str, make: Callable[[Path], None]) -> Path: ...
 
 
 class Shipped(Protocol):
-    """Gives the bundle of a package of tests/packages in one of the two formats; not to be changed."""
+    """Returns the bundle of a package in tests/packages in one of the two formats; it must not be modified."""
 
     def __call__(self, package: str, format: str = "torchscript") -> Path: ...
 
 
 class Cmake(Protocol):
-    """Configures `source` in `build` as a user of opwright does, builds it too unless told not to."""
+    """Configures `source` in `build` as a user of opwright does, and builds it unless told otherwise."""
 
     def __call__(
         self, source: Path, build: Path, *options: str, only_configure: bool = False, **environment: str
@@ -118,7 +118,7 @@ class Cmake(Protocol):
 
 
 class Dynamic(Protocol):
-    """Reads an ELF file's dynamic section: what it says of a kind, such as `needed` or `runpath`."""
+    """Reads the entries of a kind, such as `needed` or `runpath`, from an ELF file's dynamic section."""
 
     def __call__(self, path: Path, kind: str) -> list[str]: ...
 
@@ -127,7 +127,7 @@ class Dynamic(Protocol):
 def build_once(tmp_path_factory: pytest.TempPathFactory) -> BuildOnce:
     base = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        base = base.parent  # each worker has a folder of its own; this one is the session's
+        base = base.parent  # each worker has its own folder; this one belongs to the session
 
     def once(name: str, make: Callable[[Path], None]) -> Path:
         folder = base / name

@@ -1,4 +1,4 @@
-"""The example that aligns two photographs finds the homography between them, and draws what it found."""
+"""The example that aligns two photographs finds the homography between them, and draws the result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_corners_are_found_to_half_a_pixel(tmp_path: Path) -> None:
     assert after.mean() < before.mean() / 3
 
 
-def test_one_photograph_alone_is_refused(tmp_path: Path) -> None:
+def test_a_single_photograph_is_rejected(tmp_path: Path) -> None:
     done = run(tmp_path / "one.jpg")
     assert done.returncode == 2
     assert "expected two photographs, or none, got 1" in done.stderr

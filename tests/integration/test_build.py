@@ -1,4 +1,4 @@
-"""Builds with a real compiler: what is compiled again, what is not, and what an error shows."""
+"""Builds with a real compiler: what is compiled again, and what an error shows."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_only_what_changed_is_compiled_again(folder: Path) -> None:
     assert again.path == first.path
 
 
-def test_another_pytorch_or_compiler_is_another_build(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_pytorch_or_compiler_causes_another_build(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "a.cpp").write_text("int a() { return 1; }\n")
     _build(folder)
     wrapper = folder / "g++"
@@ -82,7 +82,7 @@ def test_another_pytorch_or_compiler_is_another_build(folder: Path, monkeypatch:
     assert _compiled(_build(folder)) == {"a.cpp", "b.cpp"}
 
 
-def test_a_cache_that_lost_its_library_links_it_anew(folder: Path) -> None:
+def test_a_library_that_the_cache_lost_is_linked_again(folder: Path) -> None:
     (folder / "a.cpp").write_text("int a() { return 1; }\n")
     first = _build(folder)
     first.path.unlink()
@@ -91,7 +91,7 @@ def test_a_cache_that_lost_its_library_links_it_anew(folder: Path) -> None:
     assert second.path.is_file()
 
 
-def test_a_source_that_does_not_compile_shows_the_place_and_the_command_and_leaves_nothing(folder: Path) -> None:
+def test_a_compile_error_shows_the_location_and_the_command_and_caches_nothing(folder: Path) -> None:
     (folder / "b.cpp").write_text("int b() {\n    return nowhere;\n}\n")
     with pytest.raises(BuildError) as caught:
         _build(folder)
@@ -106,13 +106,13 @@ def test_a_source_that_does_not_compile_shows_the_place_and_the_command_and_leav
     assert list((cache / "work").iterdir()) == []
 
 
-def test_a_symbol_that_nothing_defines_is_found_at_the_link(folder: Path) -> None:
+def test_an_undefined_symbol_is_found_at_link_time(folder: Path) -> None:
     (folder / "b.cpp").write_text("int elsewhere();\nint b() { return elsewhere(); }\n")
     with pytest.raises(BuildError, match=r"mine does not link:\n.*undefined reference to .elsewhere\(\)"):
         _build(folder)
 
 
-def test_two_sources_of_one_name_in_two_folders_are_two(folder: Path) -> None:
+def test_two_sources_with_the_same_name_in_two_folders_are_distinct(folder: Path) -> None:
     (folder / "sub").mkdir()
     (folder / "sub" / "b.cpp").write_text("int sub_b() { return 3; }\n")
     plan = plan_sources("mine", [folder / "b.cpp", folder / "sub" / "b.cpp"])
@@ -131,7 +131,7 @@ def test_names_with_spaces_dollars_and_quotes_are_built(folder: Path) -> None:
     assert _compiled(_build(odd)) == {"a.cpp"}
 
 
-def test_warnings_of_third_party_headers_are_quiet_and_the_authors_own_are_kept(folder: Path) -> None:
+def test_warnings_of_third_party_headers_are_suppressed_and_the_authors_own_are_kept(folder: Path) -> None:
     (folder / "a.cpp").write_text("#include <torch/csrc/stable/tensor.h>\nvoid a() { int unused; }\n")
     log = _build(folder, "-Wall", "-Wextra").log
     assert "unused variable" in log
@@ -160,8 +160,8 @@ def test_the_command_line_builds_copies_and_reports(folder: Path) -> None:
     assert opwright.build(folder).is_file()
 
 
-def test_a_target_that_cannot_be_written_says_where_the_build_is(folder: Path) -> None:
+def test_the_error_for_an_unwritable_target_names_the_cached_build(folder: Path) -> None:
     (folder / "a.cpp").write_text("int a() { return 1; }\n")
     artefact = _build(folder)
-    with pytest.raises(BuildError, match=r"b\.cpp/out\.so cannot be written: .*What was built is at .*mine\.so"):
+    with pytest.raises(BuildError, match=r"b\.cpp/out\.so cannot be written: .*The build itself succeeded: .*mine\.so"):
         copy_to(artefact, folder / "b.cpp" / "out.so")

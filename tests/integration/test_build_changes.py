@@ -1,4 +1,4 @@
-"""What a build reads changes: before it, while it waits, while it compiles, and between two builds."""
+"""Files change before a build reads them, while it waits, while it compiles, and between two builds."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _build(folder: Path, **options: object) -> Artefact:
 
 
 def _answer(artefact: Artefact) -> int:
-    # A copy: the same path is opened only once in a process.
+    # A copy, because a process opens the same path only once.
     copy = artefact.path.with_name(f"{time.monotonic_ns()}.so")
     shutil.copy(artefact.path, copy)
     answer = int(ctypes.CDLL(str(copy)).answer())
@@ -59,7 +59,7 @@ def _meddler(folder: Path, monkeypatch: pytest.MonkeyPatch, then: str) -> None:
     monkeypatch.setenv("CXX", str(meddler))
 
 
-def test_a_source_that_changes_while_its_build_waits_is_built_as_it_is_then(folder: Path) -> None:
+def test_a_source_that_changes_while_its_build_waits_is_built_in_its_new_state(folder: Path) -> None:
     (folder / "a.cpp").write_text(_SOURCE.replace("ANSWER;", "1;"))
     plan = plan_sources("mine", [folder / "a.cpp"], cflags=["-O0"])
     recipes = compose(plan)
@@ -122,12 +122,13 @@ def test_a_header_that_changes_while_other_sources_are_compiled_is_compiled_agai
     assert _answer(build_plan(plan)) == 3
 
 
-def test_a_header_that_changes_again_and_again_is_an_error_and_nothing_is_kept(
+def test_a_header_that_keeps_changing_is_an_error_and_nothing_is_cached(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _meddler(folder, monkeypatch, 'echo "// more" >> answer.h')
     with pytest.raises(
-        BuildError, match=r"^.*/answer\.h changed while mine was being built, 4 times in a row: nothing was kept; build"
+        BuildError,
+        match=r"^.*/answer\.h changed while mine was being built, 4 times in a row; nothing was cached\. Build",
     ):
         _build(folder)
     assert not list((folder / "cache").rglob("*.so"))
@@ -171,7 +172,7 @@ def test_a_variable_that_the_compiler_reads_is_part_of_the_build(folder: Path, m
 
 
 def _archive(folder: Path, answer: int) -> None:
-    """Make libhalf.a, in which `half()` is `answer`."""
+    """Create libhalf.a, whose `half()` returns `answer`."""
     (folder / "half.cpp").write_text(f"int half() {{ return {answer}; }}\n")
     subprocess.run([str(_GXX), "-fPIC", "-c", "half.cpp", "-o", "half.o"], cwd=folder, check=True)
     subprocess.run(["ar", "rcsD", "libhalf.a", "half.o"], cwd=folder, check=True)
@@ -213,9 +214,7 @@ def test_a_library_that_appears_in_an_earlier_folder_is_linked_from_then_on(fold
     assert _answer(_build(folder, ldflags=ldflags)) == 2
 
 
-def test_relative_flags_of_the_linker_belong_to_the_current_folder(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_linker_flags_are_relative_to_the_current_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "a.cpp").write_text(_HALF)
     for name, answer in (("one", 1), ("two", 2)):
         (folder / name).mkdir()
@@ -246,7 +245,7 @@ def test_a_version_script_that_changes_is_linked_again(folder: Path) -> None:
         assert (" T answer" in symbols) == (name == "answer")
 
 
-def test_a_file_of_flags_that_changes_compiles_again(folder: Path) -> None:
+def test_a_changed_response_file_compiles_again(folder: Path) -> None:
     (folder / "a.cpp").write_text(_SOURCE.replace('#include "answer.h"', ""))
     for answer in (1, 2):
         (folder / "flags").write_text(f"-DANSWER={answer}\n")

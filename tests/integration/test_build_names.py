@@ -1,4 +1,4 @@
-"""Builds in folders, and through compilers, of unusual names."""
+"""Builds in folders, and through compilers, with unusual names."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _sources(folder: Path, name: str = "a.cpp") -> Path:
 
 @pytest.mark.parametrize("name", _NAMES, ids=ascii)
 @pytest.mark.parametrize("where", ["folder", "file"])
-def test_a_source_of_any_name_is_built_once_and_again_when_its_header_changes(
+def test_a_source_with_any_name_is_built_once_and_again_when_its_header_changes(
     folder: Path, name: str, where: str
 ) -> None:
     source = _sources(folder / name) if where == "folder" else _sources(folder, f"{name}.cpp")
@@ -52,15 +52,15 @@ def test_a_source_of_any_name_is_built_once_and_again_when_its_header_changes(
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\rb"], ids=ascii)
-def test_a_line_break_in_a_name_is_refused_in_one_line(folder: Path, name: str) -> None:
+def test_a_line_break_in_a_name_is_rejected_with_a_message_of_one_line(folder: Path, name: str) -> None:
     with pytest.raises(
-        BuildError, match=r"^.* contains a line break, which a build cannot pass on: rename the file"
+        BuildError, match=r"^.* contains a line break, which ninja does not support: rename the file"
     ) as e:
         build_plan(plan_sources("mine", [_sources(folder / name)]))
     assert len(str(e.value).splitlines()) == 1
 
 
-def test_a_source_of_another_encoding_is_built_by_the_command_line(folder: Path) -> None:
+def test_the_command_line_builds_a_source_whose_name_has_another_encoding(folder: Path) -> None:
     library = folder / "a\udcffb"
     library.mkdir()
     (library / "kernel.cpp").write_text("#include <opwright/op.h>\n")
@@ -99,10 +99,10 @@ def test_a_compiler_behind_a_launcher_compiles_and_links(
 
 
 @pytest.mark.needs("ccache")
-def test_a_compiler_of_the_same_name_behind_a_launcher_is_another_build(
+def test_another_compiler_of_the_same_name_behind_a_launcher_causes_another_build(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As an upgrade of g++ is, which ccache's own g++, a link to ccache, does not show."""
+    """For example an upgrade of g++, which does not change ccache's own g++, a link to ccache."""
     links, programs = folder / "links", folder / "programs"
     for place in (links, programs):
         place.mkdir()
@@ -118,7 +118,7 @@ def test_a_compiler_of_the_same_name_behind_a_launcher_is_another_build(
     assert build_plan(plan_sources("mine", [source])).compiled == (source,)
 
 
-def test_a_path_with_a_space_is_named_in_quotes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_with_a_space_requires_quotes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = folder / "my compiler"
     compiler.write_text(f'#!/bin/sh\nexec {_GXX} "$@"\n')
     compiler.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Several processes build at once, and some are killed: nobody hangs, nothing is half-written."""
+"""Several processes build at the same time, and some are killed: no process hangs, and no file is incomplete."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from opwright.builder.plan import plan_sources
 artefact = build_plan(plan_sources("mine", sys.argv[1:]))
 print(len(artefact.compiled), artefact.path)
 """
-LONGEST_S = 200.0  # on a busy machine; less than the slowest compiler below takes
+LONGEST_S = 200.0  # enough on a busy machine, but less than the slowest compiler below
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "a.cpp").write_text('extern "C" __attribute__((visibility("default"))) int a() { return 1; }\n')
-    # A compiler that takes a while, so that processes meet.
+    # A slow compiler, so that builds overlap.
     compiler = tmp_path / "slow-g++"
     compiler.write_text('#!/bin/sh\necho "$*" >> "$SLOW_LOG"\nsleep "$SLOW_S"\nexec g++ "$@"\n')
     compiler.chmod(0o755)
@@ -61,23 +61,23 @@ def _wait_for_the_compiler(folder: Path) -> None:
 
 
 def _wait_for_the_end(killed: subprocess.Popen[str]) -> None:
-    with killed:  # which closes its pipes: a compiler that outlived it still has their other ends
+    with killed:  # closes its pipes, whose other ends a surviving compiler still holds
         pass
 
 
-def test_of_processes_that_want_the_same_build_one_builds_and_all_have_it(folder: Path) -> None:
+def test_concurrent_processes_share_one_build(folder: Path) -> None:
     processes = [_start(folder, 0.5) for _ in range(5)]
     answers = [process.communicate(timeout=LONGEST_S) for process in processes]
     assert [process.returncode for process in processes] == [0] * 5, answers
     counts, paths = zip(*(out.split() for out, _ in answers), strict=True)
     assert sorted(counts) == ["0", "0", "0", "0", "1"]
     assert len(set(paths)) == 1
-    # Beside them, the compiler is only asked where it looks for headers and libraries.
+    # Other runs of the compiler only query its search paths.
     made = [line for line in (folder / "log").read_text().splitlines() if " -o " in line]
     assert [" -c " in line for line in made] == [True, False]
 
 
-def test_a_process_that_waits_says_so(folder: Path) -> None:
+def test_a_waiting_process_reports_it(folder: Path) -> None:
     first = _start(folder, 300)
     _wait_for_the_compiler(folder)
     second = _start(folder, 0)
@@ -90,8 +90,8 @@ def test_a_process_that_waits_says_so(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("group", [False, True], ids=["the-builder-alone", "the-builder-and-its-compilers"])
-def test_a_killed_builder_hangs_nobody_and_leaves_no_library(folder: Path, group: bool) -> None:
-    killed = _start(folder, 300)  # whoever waited for this compiler would run into the time limit below
+def test_a_killed_build_never_blocks_the_others_and_leaves_no_library(folder: Path, group: bool) -> None:
+    killed = _start(folder, 300)  # waiting for this compiler would exceed the time limit below
     _wait_for_the_compiler(folder)
     if group:
         os.killpg(killed.pid, signal.SIGKILL)
@@ -108,10 +108,10 @@ def test_a_killed_builder_hangs_nobody_and_leaves_no_library(folder: Path, group
         assert again.communicate(timeout=LONGEST_S)[0] == out.replace("1 ", "0 ", 1)
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(killed.pid, signal.SIGKILL)  # the compiler that outlived its builder
+            os.killpg(killed.pid, signal.SIGKILL)  # the surviving compiler
 
 
-def test_a_builder_killed_again_and_again_never_leaves_a_broken_library(folder: Path) -> None:
+def test_a_repeatedly_killed_build_never_leaves_a_broken_library(folder: Path) -> None:
     for tenths in range(1, 10):
         process = _start(folder, 0.1)
         time.sleep(0.1 * tenths + 0.4)

@@ -1,4 +1,4 @@
-"""Many processes, killed ones and pruning ones, with few of each: benchmarks/cache_robustness.py does it with many."""
+"""Concurrent, killed and pruning processes, with few of each; benchmarks/cache_robustness.py runs many."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, int
     return dict(json.loads(target.read_text()))
 
 
-def test_sixteen_processes_at_once_make_one_build(figures: dict[str, dict[str, int]]) -> None:
+def test_sixteen_concurrent_processes_build_once(figures: dict[str, dict[str, int]]) -> None:
     assert figures["one build"]["that_compiled"] == 1
     assert figures["one build"]["compilers"] == 1
     assert figures["one build"]["linkers"] == 1
 
 
-def test_after_a_kill_at_any_moment_the_next_load_is_right(figures: dict[str, dict[str, int]]) -> None:
+def test_a_load_is_correct_after_a_kill_at_any_time(figures: dict[str, dict[str, int]]) -> None:
     assert figures["kills"]["killed"] == 10
     assert figures["kills"]["left_behind"] == 0
 

@@ -1,4 +1,4 @@
-"""What `opwright/check.h` says of an argument that a kernel cannot take."""
+"""The messages of `opwright/check.h` for arguments that a kernel does not accept."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _checked(compile_library: Callable[..., Path]) -> None:
 
 
 def said(op: Callable[..., None], *arguments: object) -> str:
-    """Returns the whole text of the error, which has nothing in it but the message."""
+    """Returns the full text of the error, which is only the message."""
     with pytest.raises(RuntimeError) as caught:
         op(*arguments)
     return str(caught.value)
@@ -86,7 +86,7 @@ IMAGE = torch.zeros(4, 2)
         ("finite", IMAGE.to("meta"), "warp must be on cpu, got meta: move it with .to('cpu')"),
     ],
 )
-def test_a_check_names_the_argument_what_was_expected_and_what_came(
+def test_a_failed_check_names_the_argument_and_the_expected_and_actual_values(
     what: str, tensor: torch.Tensor, message: str
 ) -> None:
     assert said(torch.ops.checked.check_one, tensor, what) == message
@@ -109,24 +109,24 @@ def test_a_check_names_the_argument_what_was_expected_and_what_came(
         ("finite", torch.tensor(1.0)),
     ],
 )
-def test_a_check_that_holds_says_nothing(what: str, tensor: torch.Tensor) -> None:
+def test_a_passing_check_does_not_throw(what: str, tensor: torch.Tensor) -> None:
     assert torch.ops.checked.check_one(tensor, what) is None
 
 
-def test_a_tensor_on_another_device_than_its_fellow_is_told_where_to_go() -> None:
+def test_a_device_mismatch_names_both_devices_and_the_fix() -> None:
     message = said(torch.ops.checked.same_device, IMAGE, IMAGE.to("meta"))
     assert message == "warp must be on the device of image, cpu, got meta: move it with .to(image.device)"
     assert torch.ops.checked.same_device(IMAGE, IMAGE) is None
 
 
 @pytest.mark.parametrize(("value", "name"), [(float("nan"), "nan"), (float("inf"), "inf"), (float("-inf"), "-inf")])
-def test_a_number_that_is_not_finite_is_named(value: float, name: str) -> None:
+def test_a_nonfinite_number_is_reported(value: float, name: str) -> None:
     assert said(torch.ops.checked.number, value) == f"scale must be finite, got {name}"
     assert torch.ops.checked.number(1e308) is None
 
 
 @given(st.data(), st.sampled_from([torch.float32, torch.float64]), st.booleans(), st.booleans())
-def test_the_one_element_that_is_not_finite_is_found_at_any_strides(
+def test_a_nonfinite_element_is_found_for_any_strides(
     data: st.DataObject,
     dtype: torch.dtype,
     transposed: bool,
@@ -144,7 +144,7 @@ def test_the_one_element_that_is_not_finite_is_found_at_any_strides(
     assert message == f"warp must be finite, got {tensor[row, column].item()} at ({row}, {column})"
 
 
-def test_a_message_is_put_together_from_parts_of_every_kind() -> None:
+def test_a_message_is_composed_of_parts_of_every_type() -> None:
     arguments = (torch.bfloat16, torch.device("cuda", 1), torch.channels_last)
     message = said(torch.ops.checked.parts, IMAGE, -1, *arguments)
     assert message == "n is -1, 0.5, True, (4, 2), bfloat16, cuda:1, text"
@@ -157,7 +157,7 @@ def test_a_check_without_a_message_does_not_compile(compiler_refuses: Callable[.
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 3), (2, 4), (4, 2, 1), ()])
-def test_another_shape_is_told_beside_the_one_that_is_wanted(shape: tuple[int, ...]) -> None:
+def test_a_shape_mismatch_names_both_shapes(shape: tuple[int, ...]) -> None:
     torch.ops.checked.same_sizes(IMAGE, torch.ones(2, 4).t())
     assert said(torch.ops.checked.same_sizes, IMAGE, torch.zeros(shape)) == (
         f"mask must have the shape of image, (4, 2), got {shape}"

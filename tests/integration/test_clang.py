@@ -1,4 +1,4 @@
-"""Builds with clang++, under any name: just in time and with CMake."""
+"""Builds with clang++ under any name: just in time and with CMake."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def answer(library: Path) -> str:
 
 @pytest.fixture
 def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """clang++ under a name that does not say so, which notes each of its starts in a file."""
+    """clang++ under an unrelated name, which logs each of its starts to a file."""
     program = tmp_path / "compile"
     program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/started\nexec {clang()} "$@"\n')
     program.chmod(0o755)
@@ -50,7 +50,7 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
-def test_a_library_that_clang_builds_runs_and_is_found_without_starting_clang(compiler: Path) -> None:
+def test_a_library_built_by_clang_runs_and_is_found_without_starting_clang(compiler: Path) -> None:
     plan = plan_sources("by_clang", [compiler.with_name("kernel.cpp")])
     first = build_plan(plan)
     assert answer(first.path) == "42\n"
@@ -61,7 +61,7 @@ def test_a_library_that_clang_builds_runs_and_is_found_without_starting_clang(co
     assert not started.exists()
 
 
-def test_an_error_of_clangs_shows_a_command_that_clang_accepts(compiler: Path) -> None:
+def test_a_clang_error_shows_a_command_that_clang_accepts(compiler: Path) -> None:
     compiler.with_name("kernel.cpp").write_text("int f() { return nowhere; }\n")
     with pytest.raises(BuildError, match=r"kernel\.cpp:1:18: error: use of undeclared identifier 'nowhere'") as caught:
         build_plan(plan_sources("by_clang", [compiler.with_name("kernel.cpp")]))

@@ -1,4 +1,4 @@
-"""find_package(opwright) and opwright_add_library, and plain find_package(Torch) beside them."""
+"""find_package(opwright) and opwright_add_library, and plain find_package(Torch)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FULL = """
 int64_t twice(int64_t x) { return 2 * x; }
 TORCH_LIBRARY(TORCH_EXTENSION_NAME, m) { m.def("twice", &twice); }
 """
-# Binds a Python module beside its operators, as sources of packages do.
+# Binds a Python module in addition to its operators, as sources of packages do.
 BOTH = """
 #include <Python.h>
 #include <opwright/op.h>
@@ -63,13 +63,15 @@ KERNEL = """
 int64_t twice(int64_t x) { return 2 * x; }
 OPWRIGHT_IMPL(described, CompositeExplicitAutograd, m) { m.impl("twice", OPWRIGHT_FN(twice)); }
 """
+# What a project requires: the first two numbers of the version.
+SERIES = ".".join(opwright.__version__.split(".")[:2])
 HEAD = "cmake_minimum_required(VERSION 3.18)\nproject(test_cmake LANGUAGES CXX)\n"
-# Three programs that call nothing: one links the target, one what the target builds, one through a static library.
+# Three programs that call no library: one links the target, one the file that it builds, one through a static library.
 PROJECT = f"""{HEAD}
 set(CMAKE_CXX_STANDARD 17)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_EXE_LINKER_FLAGS "-Wl,--as-needed")
-find_package(opwright 0.1 REQUIRED)
+find_package(opwright {SERIES} REQUIRED)
 
 opwright_add_library(alone SOURCES alone.cpp)
 opwright_add_library(whole SOURCES whole.cpp NAMESPACE named)
@@ -106,14 +108,14 @@ def write(folder: Path, files: dict[str, str]) -> Path:
 
 
 def in_python(library: Path, expression: str) -> str:
-    """What `expression` is in a new Python that has opened `library`."""
+    """The value of `expression` in a new Python process that has loaded `library`."""
     script = f"import torch; torch.ops.load_library({str(library)!r}); print({expression})"
     return subprocess.run([*python(), "-c", script], check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture(scope="session")
 def project(build_once: BuildOnce, cmake: Cmake) -> Path:
-    """The build folder of the project above. There is a space in its name."""
+    """The build folder of the project above, with a space in its name."""
 
     def make(folder: Path) -> None:
         built = cmake(write(folder, FILES), folder / "the build")
@@ -131,23 +133,23 @@ def test_each_form_of_library_registers_its_operators(project: Path, target: str
     assert in_python(project / f"lib{target}.so", f"torch.ops.{call}(21)") == "42"
 
 
-def test_a_program_keeps_what_it_links_under_a_global_as_needed(project: Path, dynamic: Dynamic) -> None:
+def test_a_program_keeps_its_libraries_under_a_global_as_needed(project: Path, dynamic: Dynamic) -> None:
     assert {"libalone.so", "libwhole.so", "libfolder.so"} <= set(dynamic(project / "kept", "needed"))
     assert "libalone.so" in dynamic(project / "through", "needed")
 
 
-def test_a_library_for_programs_leaves_out_what_its_sources_bind_for_python(project: Path, dynamic: Dynamic) -> None:
+def test_a_library_for_programs_omits_python_bindings(project: Path, dynamic: Dynamic) -> None:
     assert not needs_python(project / "libboth.so")
     assert "libtorch_python.so" not in dynamic(project / "libboth.so", "needed")
 
 
-def test_operators_that_call_python_are_explained_when_the_library_is_linked(tmp_path: Path, cmake: Cmake) -> None:
+def test_operators_that_call_python_are_reported_at_link_time(tmp_path: Path, cmake: Cmake) -> None:
     text = f"{HEAD}find_package(opwright REQUIRED)\nopwright_add_library(calls SOURCES calls.cpp)"
     done = cmake(write(tmp_path, {"CMakeLists.txt": text, "calls.cpp": CALLS_PYTHON}), tmp_path / "build")
     assert done.returncode != 0
-    assert "libcalls.so calls Python (PyList_New, PyList_Size), and a program without Python has neither" in done.stdout
+    assert "libcalls.so calls Python (PyList_New, PyList_Size), but a program without Python has neither" in done.stdout
     assert "calls.cpp.o: length(long) calls PyList_New" in done.stdout
-    assert "Move what is bound for Python into a source of its own" in done.stdout
+    assert "Move the Python bindings to a separate source" in done.stdout
 
 
 def test_plain_linking_loses_the_library_that_the_target_keeps(project: Path, dynamic: Dynamic) -> None:
@@ -159,7 +161,7 @@ def test_a_program_finds_its_libraries_when_it_runs(project: Path) -> None:
     assert subprocess.run([project / "through"], check=False).returncode == 0
 
 
-def test_an_installed_library_holds_no_paths_of_the_machine_that_built_it(
+def test_an_installed_library_contains_no_paths_of_the_build_machine(
     project: Path, tmp_path: Path, dynamic: Dynamic
 ) -> None:
     assert dynamic(project / "libalone.so", "runpath")
@@ -172,15 +174,13 @@ def test_an_installed_library_holds_no_paths_of_the_machine_that_built_it(
 @pytest.mark.parametrize(
     ("target", "source", "abi"), [("alone", "alone.cpp", "stable"), ("named", "whole.cpp", "full")]
 )
-def test_cmake_compiles_with_the_flags_that_python_compiles_with(
-    project: Path, target: str, source: str, abi: str
-) -> None:
+def test_cmake_compiles_with_the_same_flags_as_python(project: Path, target: str, source: str, abi: str) -> None:
     plan = plan_sources(target, [project.parent / source], product="operators")
     assert plan.abi == abi
     (unit,) = compose(plan).units_of(plan)
     commands = json.loads((project / "compile_commands.json").read_text())
     (command,) = [shlex.split(entry["command"]) for entry in commands if entry["file"] == str(unit.source)]
-    # In the same order, the standard apart: CMake writes it last.
+    # In the same order, except the standard, which CMake writes last.
     standard, *flags = unit.command[1:]
     assert [word for word in command if word.startswith("-std=")] == [standard]
     at = 0
@@ -189,7 +189,7 @@ def test_cmake_compiles_with_the_flags_that_python_compiles_with(
     assert ("-fvisibility=hidden" in command) == (abi == "stable")
 
 
-def test_a_changed_op_py_configures_and_builds_anew(tmp_path: Path, cmake: Cmake) -> None:
+def test_a_changed_op_py_configures_and_builds_again(tmp_path: Path, cmake: Cmake) -> None:
     write(
         tmp_path, {**FILES, "CMakeLists.txt": f"{HEAD}find_package(opwright)\nopwright_add_library(folder described)"}
     )
@@ -207,7 +207,7 @@ def test_a_changed_op_py_configures_and_builds_anew(tmp_path: Path, cmake: Cmake
 
 
 @pytest.mark.needs("opencv")
-def test_sources_of_both_styles_build_with_find_package_torch_alone(tmp_path: Path) -> None:
+def test_sources_of_both_styles_build_with_only_find_package_torch(tmp_path: Path) -> None:
     import torch
 
     text = f"""{HEAD}
@@ -224,7 +224,7 @@ def test_sources_of_both_styles_build_with_find_package_torch_alone(tmp_path: Pa
     for command in (["cmake", "-S", str(tmp_path), "-B", str(build), prefix], ["cmake", "--build", str(build)]):
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if torch.version.cuda is not None and "cannot find the CUDA" in done.stderr:
-            pytest.skip("PyTorch's own CMake package wants the CUDA toolkit for a CUDA build, and it is not here")
+            pytest.skip("PyTorch's CMake package requires the CUDA toolkit for a CUDA build, and it is not installed")
         assert done.returncode == 0, done.stdout + done.stderr
     assert in_python(build / "libby_hand.so", "torch.ops.by_hand.twice(21)") == "42"
     warped = "torch.ops.my_ops.warp_perspective(torch.ones(4, 8), torch.eye(3)).sum(1).tolist()"
@@ -233,7 +233,7 @@ def test_sources_of_both_styles_build_with_find_package_torch_alone(tmp_path: Pa
 
 
 @pytest.mark.needs("nvcc")
-def test_cuda_sources_are_compiled_by_nvcc_where_there_are_some(tmp_path: Path, cmake: Cmake, dynamic: Dynamic) -> None:
+def test_nvcc_compiles_cuda_sources(tmp_path: Path, cmake: Cmake, dynamic: Dynamic) -> None:
     kernel = """
         #ifndef USE_CUDA
         #error "USE_CUDA is not defined"
@@ -248,7 +248,7 @@ def test_cuda_sources_are_compiled_by_nvcc_where_there_are_some(tmp_path: Path, 
     assert built.returncode == 0, built.stdout
     assert "warning" not in built.stdout
     needed = dynamic(tmp_path / "build" / "libgpu.so", "needed")
-    # libtorch.so calls nothing here, and is what brings in the CUDA half of PyTorch.
+    # No function of libtorch.so is called, but it loads the CUDA part of PyTorch.
     assert "libtorch.so" in needed
     assert [name for name in needed if name.startswith("libcudart.so")]
 
@@ -259,7 +259,7 @@ def test_cuda_sources_are_compiled_by_nvcc_where_there_are_some(tmp_path: Path, 
         ("folder", "opwright_add_library(folder): expected opwright_add_library(TARGET FOLDER"),
         ("folder described other", "opwright_add_library(folder;described;other): expected"),
         ("folder described PACKAGES opencv4", "expected opwright_add_library(TARGET FOLDER"),
-        ("folder elsewhere", "elsewhere holds no operator library: expected an op.py"),
+        ("folder elsewhere", "elsewhere does not contain an operator library: expected an op.py"),
         ("alone SOURCES alone.c", "alone.c is neither C++ nor CUDA"),
         ("alone SOURCES nowhere.cpp", "nowhere.cpp does not exist"),
         ("alone SOURCES alone.cpp ABI newest", "abi='newest' is unknown: expected 'stable' or 'full'"),
@@ -267,7 +267,7 @@ def test_cuda_sources_are_compiled_by_nvcc_where_there_are_some(tmp_path: Path, 
         ("gpu SOURCES alone.cu", "$CUDA_HOME names /nowhere/bin/nvcc, which is not an executable program"),
     ],
 )
-def test_what_cannot_be_added_is_an_error_of_cmakes(tmp_path: Path, cmake: Cmake, call: str, message: str) -> None:
+def test_invalid_arguments_are_cmake_errors(tmp_path: Path, cmake: Cmake, call: str, message: str) -> None:
     text = f"{HEAD}find_package(opwright REQUIRED)\nopwright_add_library({call})"
     write(tmp_path, {**FILES, "CMakeLists.txt": text, "alone.cu": ""})
     done = cmake(tmp_path, tmp_path / "build", only_configure=True, CUDA_HOME="/nowhere", CUDACXX="")
@@ -276,7 +276,7 @@ def test_what_cannot_be_added_is_an_error_of_cmakes(tmp_path: Path, cmake: Cmake
     assert message in " ".join(done.stdout.split())
 
 
-def test_whole_api_sources_are_refused_for_another_pytorch_than_the_projects(tmp_path: Path, cmake: Cmake) -> None:
+def test_full_api_sources_are_rejected_for_another_pytorch_than_the_projects(tmp_path: Path, cmake: Cmake) -> None:
     text = f"""{HEAD}
         find_package(opwright REQUIRED)
         set(TORCH_INSTALL_PREFIX "/opt/other_torch")
@@ -291,7 +291,7 @@ def test_whole_api_sources_are_refused_for_another_pytorch_than_the_projects(tmp
 
 
 def script(tmp_path: Path, text: str, *options: str) -> str:
-    """What CMake says of a script: no project, no compiler."""
+    """CMake's output for a script, without a project or a compiler."""
     file = tmp_path / "script.cmake"
     file.write_text(f'list(APPEND CMAKE_PREFIX_PATH "{opwright.cmake_prefix_path()}")\n{text}\n')
     command = ["cmake", *options, "-P", str(file)]
@@ -300,26 +300,26 @@ def script(tmp_path: Path, text: str, *options: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("version", "found"), [("0.1", True), (opwright.__version__, True), ("0.0.9", False), ("0.9", False), ("1", False)]
+    ("version", "found"), [(SERIES, True), (opwright.__version__, True), ("0.1", False), ("0.9", False), ("1", False)]
 )
 def test_a_version_is_found_within_its_series(tmp_path: Path, version: str, found: bool) -> None:
     text = f'find_package(opwright {version})\nmessage("found: ${{opwright_FOUND}} ${{opwright_VERSION}}")'
-    said = script(tmp_path, text, f"-DOPWRIGHT_PYTHON={sys.executable}")
-    assert (f"found: 1 {opwright.__version__}" in said or f"found: TRUE {opwright.__version__}" in said) == found
+    printed = script(tmp_path, text, f"-DOPWRIGHT_PYTHON={sys.executable}")
+    assert (f"found: 1 {opwright.__version__}" in printed or f"found: TRUE {opwright.__version__}" in printed) == found
 
 
-def test_without_a_python_that_has_it_the_error_says_what_was_tried(tmp_path: Path) -> None:
-    said = script(tmp_path, "find_package(opwright REQUIRED)", "-DOPWRIGHT_PYTHON=/nowhere/python")
-    assert "Name it with -DOPWRIGHT_PYTHON=<path to python>. Tried: /nowhere/python: No such file" in said
+def test_without_a_python_that_has_opwright_the_error_lists_the_attempts(tmp_path: Path) -> None:
+    printed = script(tmp_path, "find_package(opwright REQUIRED)", "-DOPWRIGHT_PYTHON=/nowhere/python")
+    assert "Pass one with -DOPWRIGHT_PYTHON=<path to python>. Tried: /nowhere/python: No such file" in printed
 
 
-def test_a_python_with_another_opwright_is_not_taken(tmp_path: Path) -> None:
+def test_a_python_with_another_opwright_is_not_used(tmp_path: Path) -> None:
     ours = Path(opwright.cmake_prefix_path())
     shutil.copytree(ours, tmp_path / "opwright" / "cmake")
     shutil.copy(ours.parent / "__init__.py", tmp_path / "opwright")
     text = f'find_package(opwright REQUIRED PATHS "{tmp_path}/opwright/cmake" NO_DEFAULT_PATH)'
-    said = script(tmp_path, text, f"-DOPWRIGHT_PYTHON={sys.executable}")
-    assert f"it has another opwright, {ours}" in said
+    printed = script(tmp_path, text, f"-DOPWRIGHT_PYTHON={sys.executable}")
+    assert f"it has a different opwright, {ours}" in printed
 
 
 def test_find_package_torch_finds_the_pytorch_of_that_python(tmp_path: Path) -> None:
@@ -328,5 +328,5 @@ def test_find_package_torch_finds_the_pytorch_of_that_python(tmp_path: Path) -> 
         find_path(found TorchConfig.cmake PATH_SUFFIXES share/cmake/Torch)
         message("${found}")
     """
-    said = script(tmp_path, text, f"-DOPWRIGHT_PYTHON={sys.executable}")
-    assert said.endswith("torch/share/cmake/Torch")
+    printed = script(tmp_path, text, f"-DOPWRIGHT_PYTHON={sys.executable}")
+    assert printed.endswith("torch/share/cmake/Torch")

@@ -23,7 +23,7 @@ set(CMAKE_EXE_LINKER_FLAGS "-Wl,--as-needed")
 find_package(opwright REQUIRED)
 opwright_add_library(gradients "{GRADIENTS}")
 
-# One object: PyTorch's headers take long to compile.
+# One object for all programs, because PyTorch's headers are slow to compile.
 add_library(main OBJECT main.cpp)
 target_link_libraries(main PRIVATE opwright::torch)
 foreach(program linked linked_first opened without)
@@ -99,7 +99,7 @@ for _ in range(3):
 
 @pytest.fixture(scope="module")
 def project(build_once: BuildOnce, cmake: Cmake) -> Path:
-    """A folder with the programs in `build`, a model, and in `expected` the gradients that it has in Python."""
+    """A folder with the programs in `build`, a model, and its gradients in Python in `expected`."""
 
     def make(folder: Path) -> None:
         for name, text in {"CMakeLists.txt": PROJECT, "main.cpp": MAIN, "model.py": MODEL}.items():
@@ -121,7 +121,7 @@ def run(project: Path, program: str, *arguments: Path) -> subprocess.CompletedPr
 
 
 @pytest.mark.parametrize("program", ["linked", "linked_first", "opened"])
-def test_a_program_without_python_has_the_gradients_that_python_has(project: Path, program: str) -> None:
+def test_a_program_without_python_computes_the_same_gradients_as_python(project: Path, program: str) -> None:
     library = [project / "build" / "libgradients.so"] if program == "opened" else []
     done = run(project, program, *library)
     assert (done.returncode, done.stderr) == (0, "")
@@ -148,7 +148,7 @@ def test_a_project_that_does_not_link_the_bridge_does_not_build_it(tmp_path: Pat
     assert "opwright_autograd" not in built.stdout
 
 
-def test_a_project_without_cpp_finds_opwright_too(tmp_path: Path, cmake: Cmake) -> None:
+def test_a_project_without_cpp_finds_opwright(tmp_path: Path, cmake: Cmake) -> None:
     text = "cmake_minimum_required(VERSION 3.18)\nproject(p LANGUAGES NONE)\nfind_package(opwright REQUIRED)"
     (tmp_path / "CMakeLists.txt").write_text(text)
     built = cmake(tmp_path, tmp_path / "build")

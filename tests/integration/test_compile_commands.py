@@ -1,4 +1,4 @@
-"""compile_commands.json, as `opwright build --compile-commands` writes it and clangd reads it."""
+"""compile_commands.json, written by `opwright build --compile-commands` and read by clangd."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def entries(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def errors(file: Path) -> Sequence[str]:
-    """What clangd finds wrong with a file, whose compile_commands.json it looks for itself."""
+    """The errors that clangd reports for a file, whose compile_commands.json it finds itself."""
     done = subprocess.run(
         [CLANGD, f"--check={file}", "--check-locations=false"], capture_output=True, text=True, check=False
     )
@@ -103,14 +103,14 @@ def test_clangd_finds_every_header_of_every_file(edited: Path, text: str) -> Non
     assert any("'edited/missing.h' file not found" in error for error in errors(edited / "src/kernel.cpp"))
 
 
-def test_clangd_says_that_a_kernel_differs_from_its_schema(edited: Path) -> None:
+def test_clangd_reports_a_kernel_that_differs_from_its_schema(edited: Path) -> None:
     (edited / "src/kernel.cpp").write_text(KERNEL + STABLE.replace('"same", OPWRIGHT', '"sane", OPWRIGHT'))
     assert build(edited, "--compile-commands").returncode == 0
     assert any("not a constant expression" in error for error in errors(edited / "src/kernel.cpp"))
 
 
 @pytest.mark.needs("nvcc")
-def test_no_command_has_a_flag_that_only_gcc_or_nvcc_knows(tmp_path: Path) -> None:
+def test_no_command_has_a_flag_that_only_gcc_or_nvcc_supports(tmp_path: Path) -> None:
     folder = create(tmp_path / "for_gpus", Flavour.CUDA).folder
     found = {Path(entry["file"]).name: entry for entry in json.loads(build(folder, "--compile-commands", "-").stdout)}
     assert set(found) == {"cpu.cpp", "cuda.cu", "formulas.h", "tensors.h"}
@@ -134,7 +134,7 @@ def test_clangd_reads_cuda(edited: Path) -> None:
     assert any("undeclared identifier 'thrice'" in error for error in errors(edited / "src/kernel.cu"))
 
 
-def test_a_build_keeps_what_opwright_wrote_up_to_date_and_leaves_other_databases_alone(edited: Path) -> None:
+def test_a_build_updates_a_database_that_opwright_wrote_but_no_other(edited: Path) -> None:
     (edited / "src/kernel.cpp").write_text(STABLE.replace("checked(x)", "x"))
     database = edited / "compile_commands.json"
     assert build(edited).returncode == 0
@@ -152,4 +152,4 @@ def test_a_build_keeps_what_opwright_wrote_up_to_date_and_leaves_other_databases
 def test_a_library_without_native_sources_has_no_commands(tmp_path: Path) -> None:
     done = build(create(tmp_path / "of_python", Flavour.PYTHON_ONLY).folder, "--compile-commands")
     assert done.returncode == 3
-    assert "of_python has no C++ or CUDA source: there is no command that compiles one" in done.stderr
+    assert "of_python has no C++ or CUDA source, so there is no compile command to write" in done.stderr

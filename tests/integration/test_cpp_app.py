@@ -1,4 +1,4 @@
-"""The C++ application: saved models with custom operators, run without Python; each failure is one line."""
+"""The C++ application runs saved models with custom operators without Python; each failure is one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.needs("cmake", "opencv")
 
 ROOT = Path(__file__).parents[2]
-# The application as it is, in a project that makes life hard for libraries that nobody calls; and further libraries.
+# The unchanged application in a project that drops libraries without calls, and further libraries.
 PROJECT = f"""
 cmake_minimum_required(VERSION 3.18)
 project(test_cpp_app LANGUAGES CXX)
@@ -41,7 +41,7 @@ CLASSIC = """
 at::Tensor negated(const at::Tensor& x) { return -x; }
 TORCH_LIBRARY(classic, m) { m.def("negated", &negated); }
 """
-# In a process of its own: namespaces are taken for as long as a process lives.
+# In a separate process, because a namespace stays registered for the lifetime of a process.
 MODELS = """
 import sys
 import torch
@@ -95,7 +95,7 @@ torch.save({"x": x}, "dict.pt")
 
 @dataclass(frozen=True)
 class App:
-    """The built programs, the libraries, and models with their inputs beside them."""
+    """The built programs, the libraries, and the models with their inputs."""
 
     build: Path
     models: Path
@@ -148,7 +148,7 @@ def app(build_once: BuildOnce, cmake: Cmake) -> App:
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
-    """What a failed program said: one line, and nothing of how C++ ends."""
+    """Return the output of a failed program: one line, without C++'s termination messages."""
     assert done.stderr.endswith("\n"), done
     lines = done.stderr.splitlines()
     assert len(lines) == 1, done.stderr
@@ -159,7 +159,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
 @pytest.mark.parametrize("inputs", ["inputs", "inputs_42"])
 @pytest.mark.parametrize("model", ["warped", "traced"])
 @pytest.mark.parametrize("way", ["linked", "opened"])
-def test_a_model_gives_in_cpp_what_it_gives_in_python_to_the_last_bit(
+def test_a_model_computes_the_same_bits_in_cpp_as_in_python(
     app: App, tmp_path: Path, way: str, model: str, inputs: str
 ) -> None:
     out = tmp_path / "out.pt"
@@ -179,7 +179,7 @@ def test_control_flow_is_scripted_and_not_traced(app: App) -> None:
         assert isinstance(result, torch.Tensor)
         return result
 
-    # Rows 4 to 7 of the warped image are empty: what is left there is z, which 42 in the corner makes 5.
+    # Rows 4 to 7 of the warped image are empty, so they equal z, which is 5 if the corner is 42.
     assert load("warped_inputs")[4:].eq(10).all()
     assert load("warped_inputs_42")[4:].eq(5).all()
 
@@ -192,7 +192,7 @@ def test_several_libraries_of_both_abis_are_opened_together(app: App, tmp_path: 
     assert torch.equal(torch.load(tmp_path / "out.pt", weights_only=True), -x * 2 * n)
 
 
-def test_a_linked_program_opens_further_libraries_and_the_linked_one_once_more(app: App) -> None:
+def test_a_linked_program_opens_further_libraries_and_reopens_the_linked_one(app: App) -> None:
     libraries = ("--library", app.pair, "--library", app.classic, "--library", app.warp)
     assert app("run_linked", "doubled.pt", "tensor_and_int.pt", *libraries).returncode == 0
     assert app("run_linked", "warped.pt", "inputs.pt", *libraries).returncode == 0
@@ -220,7 +220,7 @@ def test_repeat_prints_one_json_line_with_the_median(app: App) -> None:
     assert found["median_ms"] > 0
 
 
-def test_help_is_no_failure(app: App) -> None:
+def test_help_is_not_a_failure(app: App) -> None:
     done = app("run_opened", "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("usage: ")
@@ -234,9 +234,9 @@ def test_help_is_no_failure(app: App) -> None:
         ("warped.pt inputs.pt more.pt", 2, "usage: MODEL.pt INPUTS.pt"),
         ("warped.pt inputs.pt --fast", 2, "'--fast' is unknown or lacks its value; usage: "),
         ("warped.pt inputs.pt --library", 2, "'--library' is unknown or lacks its value; usage: "),
-        ("warped.pt inputs.pt --repeat 0", 2, "--repeat takes a whole number from 1 on, not '0'"),
-        ("warped.pt inputs.pt --repeat 9x", 2, "--repeat takes a whole number from 1 on, not '9x'"),
-        ("warped.pt inputs.pt --repeat 99999999999", 2, "a whole number from 1 on, not '99999999999'"),
+        ("warped.pt inputs.pt --repeat 0", 2, "--repeat expects an integer of at least 1, not '0'"),
+        ("warped.pt inputs.pt --repeat 9x", 2, "--repeat expects an integer of at least 1, not '9x'"),
+        ("warped.pt inputs.pt --repeat 99999999999", 2, "an integer of at least 1, not '99999999999'"),
         ("nowhere.pt inputs.pt", 3, "model nowhere.pt does not exist"),
         ("folder inputs.pt", 3, "model folder is a folder"),
         ("warped.pt nowhere.pt", 3, "inputs nowhere.pt does not exist"),
@@ -247,12 +247,12 @@ def test_help_is_no_failure(app: App) -> None:
         (
             "doubled.pt tensor_and_int.pt",
             5,
-            r"model doubled\.pt needs the operator classic::negated, which no .*: name its library .*add_library",
+            r"model doubled\.pt needs the operator classic::negated, which no .*: pass its library .*add_library",
         ),
         ("warped.pt text_file.pt", 6, "inputs text_file.pt cannot be read: .*not a ZIP archive"),
         ("warped.pt cut_off.pt", 6, "inputs cut_off.pt cannot be read: "),
         ("warped.pt warped.pt", 6, "inputs warped.pt cannot be read: "),
-        ("warped.pt dict.pt", 6, "inputs dict.pt hold one GenericDict; expected a list with one entry per argument"),
+        ("warped.pt dict.pt", 6, "inputs dict.pt contain one GenericDict; expected a list with one entry per argument"),
         ("warped.pt one.pt", 7, r"do not fit the model: forward\(\) is missing value for argument 'y'"),
         ("warped.pt three.pt", 7, r"do not fit the model: Expected at most 3 argument\(s\)"),
         ("warped.pt text.pt", 7, "do not fit the model: .*type 'Tensor' for argument 'y' but instead found type 'str'"),
@@ -260,12 +260,18 @@ def test_help_is_no_failure(app: App) -> None:
         ("warped.pt wrong_shape.pt", 10, r"the model failed .*shapes cannot be multiplied \(8x8 and 3x3\)"),
         ("warped.pt half_precision.pt", 10, "the model failed .*image must be .*, got float16"),
         ("raises.pt inputs.pt", 10, "the model failed .*ValueError: x is$"),
-        ("a_dict.pt inputs.pt --output out.pt", 11, "the model returned one GenericDict, which cannot be written: let"),
+        (
+            "a_dict.pt inputs.pt --output out.pt",
+            11,
+            "the model returned one GenericDict, which cannot be written: return",
+        ),
         ("warped.pt inputs.pt --output nowhere/out.pt", 11, r"output nowhere/out\.pt cannot be written"),
         ("warped.pt inputs.pt --output folder", 11, "output folder cannot be written"),
     ],
 )
-def test_bad_input_gets_one_line_and_an_exit_code(app: App, arguments: str, exit_code: int, message: str) -> None:
+def test_bad_input_prints_one_line_and_returns_an_exit_code(
+    app: App, arguments: str, exit_code: int, message: str
+) -> None:
     before = sorted(app.models.rglob("*"))
     done = app("run_linked", *arguments.split())
     line = one_line(done)
@@ -275,7 +281,7 @@ def test_bad_input_gets_one_line_and_an_exit_code(app: App, arguments: str, exit
     assert sorted(app.models.rglob("*")) == before
 
 
-def test_a_program_without_the_operators_library_names_the_operator(app: App) -> None:
+def test_a_missing_operator_is_named(app: App) -> None:
     done = app("run_opened", "traced.pt", "inputs.pt")
     assert done.returncode == 5
     assert "model traced.pt needs the operator opencv::warp_perspective, which no library" in one_line(done)
@@ -313,14 +319,14 @@ def test_the_linked_library_is_kept_under_a_global_as_needed(app: App, dynamic: 
 
 
 def mapped_files(app: App, log: Path, *arguments: str | Path) -> set[str]:
-    """The names of all shared objects that one run had in it, by the word of the dynamic linker."""
+    """Return the names of all shared objects that a run maps, as reported by the dynamic linker."""
     done = app("run_opened", *arguments, LD_DEBUG="files", LD_DEBUG_OUTPUT=str(log))
     assert done.returncode == 0, done.stderr
     (written,) = log.parent.glob(f"{log.name}.*")
     return {Path(name).name for name in re.findall(r"file=(\S+) .*generating link map", written.read_text())}
 
 
-def test_the_process_maps_no_libpython_and_this_test_would_see_it(app: App, tmp_path: Path) -> None:
+def test_the_process_maps_no_libpython_and_this_test_would_detect_it(app: App, tmp_path: Path) -> None:
     run = ("warped.pt", "inputs.pt", "--library", app.warp)
     mapped = mapped_files(app, tmp_path / "without", *run)
     assert {"libtorch_cpu.so", "libwarp_perspective.so"} <= mapped
@@ -333,5 +339,5 @@ def test_the_process_maps_no_libpython_and_this_test_would_see_it(app: App, tmp_
     assert [name for name in mapped if "python" in name] == ["libpython3.so"]
 
 
-def test_no_cuda_compiler_and_no_toolkit_is_asked_for(app: App) -> None:
+def test_no_cuda_compiler_or_toolkit_is_required(app: App) -> None:
     assert "CMAKE_CUDA_COMPILER" not in (app.build / "CMakeCache.txt").read_text()

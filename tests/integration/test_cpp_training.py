@@ -1,4 +1,4 @@
-"""The training example in C++: its losses are Python's step by step, in a process without Python."""
+"""The C++ training example: its losses match Python's at every step, in a process without Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STEPS = 120
 
 @dataclass(frozen=True)
 class Training:
-    """The folder with the program in `build`, and beside it what prepare.py saved."""
+    """The folder with the program in `build` and the files that prepare.py saved."""
 
     folder: Path
 
@@ -65,7 +65,7 @@ def training(build_once: BuildOnce, cmake: Cmake) -> Training:
     return Training(build_once("cpp_training", make))
 
 
-def test_the_losses_are_those_of_python_step_by_step(training: Training, tmp_path: Path) -> None:
+def test_the_losses_match_python_at_every_step(training: Training, tmp_path: Path) -> None:
     done = training("model.pt", "data.pt", tmp_path / "trained.pt")
     assert (done.returncode, done.stderr) == (0, "")
     lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
@@ -78,7 +78,7 @@ def test_the_losses_are_those_of_python_step_by_step(training: Training, tmp_pat
 
 
 def assert_goes_on_from(last: float, training: Training, path: Path) -> None:
-    """What was saved is the trained model: Python reads the digits with it, and no longer as badly as at first."""
+    """Check that the saved model is trained: in Python, it classifies the digits better than at the start."""
     opwright.open(ROOT / "ops" / "lltm")
     images, labels, *_ = torch.load(training.folder / "data.pt")
     before, after = (
@@ -96,26 +96,26 @@ def assert_goes_on_from(last: float, training: Training, path: Path) -> None:
         ("model.pt data.pt trained.pt more", 2, r"usage: train MODEL\.pt DATA\.pt \[TRAINED\.pt\]"),
         ("nowhere.pt data.pt", 3, r"model nowhere\.pt cannot be read: .*No such file"),
         ("cut_off.pt data.pt", 3, r"model cut_off\.pt cannot be read: .*failed finding central directory"),
-        ("model.pt nowhere.pt", 3, r"data nowhere\.pt cannot be read: is it there\?"),
-        ("model.pt .", 3, r"data \. is not what prepare\.py saves: .*Is a directory"),
-        ("model.pt model.pt", 3, r"data model\.pt is not what prepare\.py saves: "),
+        ("model.pt nowhere.pt", 3, r"data nowhere\.pt cannot be read: does it exist\?"),
+        ("model.pt .", 3, r"data \. was not saved by prepare\.py: .*Is a directory"),
+        ("model.pt model.pt", 3, r"data model\.pt was not saved by prepare\.py: "),
         (
             "model.pt short.pt",
             3,
-            r"data short\.pt is not what prepare\.py saves: expected a list of images, labels, batches, l",
+            r"data short\.pt was not saved by prepare\.py: expected a list of images, labels, batches, l",
         ),
         (
             "model.pt words.pt",
             3,
-            r"data words\.pt is not what prepare\.py saves: expected a list of images, labels, batches, l",
+            r"data words\.pt was not saved by prepare\.py: expected a list of images, labels, batches, l",
         ),
-        ("model.pt narrow.pt", 4, r"the training failed: .*with input_size 8, got \[64, 8, 5\]"),
-        ("model.pt double.pt", 4, r"the training failed: .*weights must .*float64"),
-        ("model.pt too_far.pt", 4, r"the training failed: .*index out of range"),
+        ("model.pt narrow.pt", 4, r"training failed: .*with input_size 8, got \[64, 8, 5\]"),
+        ("model.pt double.pt", 4, r"training failed: .*weights must .*float64"),
+        ("model.pt too_far.pt", 4, r"training failed: .*index out of range"),
         ("model.pt data.pt nowhere/trained.pt", 5, r"the trained model cannot be written to nowhere/trained\.pt: "),
     ],
 )
-def test_bad_input_gets_one_line_and_an_exit_code(
+def test_bad_input_prints_one_line_and_returns_an_exit_code(
     training: Training, arguments: str, exit_code: int, message: str
 ) -> None:
     before = sorted(training.folder.iterdir())
@@ -125,7 +125,7 @@ def test_bad_input_gets_one_line_and_an_exit_code(
     assert sorted(training.folder.iterdir()) == before
 
 
-def test_losses_that_cannot_be_written_are_a_failure(training: Training) -> None:
+def test_unwritable_losses_are_a_failure(training: Training) -> None:
     with Path("/dev/full").open("w") as full:
         command = [training.folder / "build" / "train", training.folder / "model.pt", training.folder / "data.pt"]
         done = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
@@ -133,14 +133,14 @@ def test_losses_that_cannot_be_written_are_a_failure(training: Training) -> None
 
 
 def mapped_files(training: Training, log: Path, **env: str) -> set[str]:
-    """The names of all shared objects that one run had in it, by the word of the dynamic linker."""
+    """Return the names of all shared objects that a run maps, as reported by the dynamic linker."""
     done = training("model.pt", "data.pt", LD_DEBUG="files", LD_DEBUG_OUTPUT=str(log), **env)
     assert done.returncode == 0, done.stderr
     (written,) = log.parent.glob(f"{log.name}.*")
     return {Path(name).name for name in re.findall(r"file=(\S+) .*generating link map", written.read_text())}
 
 
-def test_the_process_maps_no_libpython_and_this_test_would_see_it(training: Training, tmp_path: Path) -> None:
+def test_the_process_maps_no_libpython_and_this_test_would_detect_it(training: Training, tmp_path: Path) -> None:
     mapped = mapped_files(training, tmp_path / "without")
     assert {"libtorch_cpu.so", "liblltm.so", "libopwright_autograd.so"} <= mapped
     assert not [name for name in mapped if "python" in name]

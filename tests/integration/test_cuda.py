@@ -1,4 +1,4 @@
-"""A mixed C++ and CUDA library, compiled and linked where nvcc is, run where a GPU is."""
+"""A mixed C++ and CUDA library, built if nvcc is installed, and run if there is a GPU."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.needs("nvcc")
-def test_both_halves_become_one_library_that_brings_pytorchs_cuda_half(
+def test_both_parts_become_one_library_that_loads_pytorchs_cuda_part(
     folder: Path, dynamic: Dynamic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "8.0;9.0+PTX")
@@ -94,23 +94,23 @@ def test_both_halves_become_one_library_that_brings_pytorchs_cuda_half(
 
 
 @pytest.mark.needs("nvcc")
-def test_an_error_in_a_cuda_source_has_its_place(folder: Path) -> None:
+def test_an_error_in_a_cuda_source_has_its_location(folder: Path) -> None:
     (folder / "cuda.cu").write_text("#include <opwright/op.h>\n__global__ void k() { nowhere = 1; }\n")
     with pytest.raises(opwright.BuildError, match=r"cuda\.cu\(2\): error: identifier \"nowhere\" is undefined"):
         opwright.build(folder, cuda=True)
 
 
-@pytest.mark.skipif(torch.version.cuda is not None, reason="this PyTorch takes the CUDA half too")
-def test_a_cpu_build_of_pytorch_gets_the_cpu_half(folder: Path) -> None:
+@pytest.mark.skipif(torch.version.cuda is not None, reason="this PyTorch also loads the CUDA part")
+def test_a_cpu_build_of_pytorch_gets_the_cpu_part(folder: Path) -> None:
     mixed = opwright.open(folder)
     assert torch.equal(mixed.ops.double(torch.ones(3)), torch.full((3,), 2.0))
     command = [*python(), "-m", "opwright", "build", str(folder)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    assert said == "left out: cuda.cu (this PyTorch is a CPU build; --cuda compiles them anyway)\n"
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert printed == "left out: cuda.cu (this PyTorch is a CPU build; --cuda compiles them anyway)\n"
 
 
 @pytest.mark.needs("cuda", "nvcc")
-def test_a_gpu_runs_the_cuda_half_on_the_current_stream(folder: Path) -> None:
+def test_a_gpu_runs_the_cuda_part_on_the_current_stream(folder: Path) -> None:
     mixed = opwright.open(folder)
     x = torch.rand(1000, device="cuda")
     with torch.cuda.stream(torch.cuda.Stream()):

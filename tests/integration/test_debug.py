@@ -1,4 +1,4 @@
-"""Builds for a debugger, which gdb steps through in a process of Python."""
+"""Builds for a debugger, which gdb steps through in a Python process."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ OPWRIGHT_LIBRARY(stepped_inline, m) { m.def("twice", OPWRIGHT_FN(twice)); }
 
 
 def gdb(program: Path, commands: Sequence[str]) -> str:
-    """What gdb prints while it runs a Python program."""
+    """The output of gdb while it runs a Python program."""
     settings = ("set pagination off", "set breakpoint pending on", "set auto-load off", "set debuginfod enabled off")
     words = [word for command in (*settings, *commands) for word in ("-ex", command)]
     done = subprocess.run(
@@ -77,32 +77,32 @@ def test_gdb_stops_in_a_kernel_steps_and_prints_its_variables(tmp_path: Path) ->
     assert opwright.build(tmp_path, debug=True) == built
     program = tmp_path / "call.py"
     program.write_text(CALL.format(path=str(built)))
-    said = gdb(
+    printed = gdb(
         program,
         [
             *("break scale", "run", "print factor", "next", "next", "print doubled", "print count"),
-            # Inside the formula, where an element is a vector of the processor's.
+            # Inside the formula, where an element is a SIMD vector.
             *("break kernel.cpp:9", "continue", "print element", "info source", "delete", "continue"),
         ],
     )
-    assert "scale (x=..., factor=3) at" in said, said
-    assert "$1 = 3\n" in said
-    assert "$2 = 6\n" in said
-    assert "$3 = 2\n" in said
-    assert "$4 = {lanes_ = {1.25, 2.5" in said
-    assert f"Located in {tmp_path}/kernel.cpp" in said
-    assert "tensor([3.7500, 7.5000])" in said
+    assert "scale (x=..., factor=3) at" in printed, printed
+    assert "$1 = 3\n" in printed
+    assert "$2 = 6\n" in printed
+    assert "$3 = 2\n" in printed
+    assert "$4 = {lanes_ = {1.25, 2.5" in printed
+    assert f"Located in {tmp_path}/kernel.cpp" in printed
+    assert "tensor([3.7500, 7.5000])" in printed
 
 
-def test_gdb_shows_the_authors_lines_of_a_string(tmp_path: Path) -> None:
+def test_gdb_shows_the_lines_of_an_inline_source(tmp_path: Path) -> None:
     program = tmp_path / "call.py"
     program.write_text(
         "import opwright, torch\n"
         f"opwright.load_inline('stepped_inline', {INLINE!r}, extra_cflags=['-O0', '-g'])\n"
         "print(torch.ops.stepped_inline.twice(21))\n"
     )
-    said = gdb(program, ["break twice", "run", "next", "print result", "step", "list 2,5"])
-    assert "twice (number=21) at" in said, said
-    assert "main.cpp:3\n3\t    const int64_t result = 2 * number;" in said
-    assert "4\t    return result;\n$1 = 42\n" in said
-    assert "2\tint64_t twice(int64_t number) {\n3\t" in said
+    printed = gdb(program, ["break twice", "run", "next", "print result", "step", "list 2,5"])
+    assert "twice (number=21) at" in printed, printed
+    assert "main.cpp:3\n3\t    const int64_t result = 2 * number;" in printed
+    assert "4\t    return result;\n$1 = 42\n" in printed
+    assert "2\tint64_t twice(int64_t number) {\n3\t" in printed

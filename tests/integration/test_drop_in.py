@@ -1,4 +1,4 @@
-"""An unchanged setup.py, built by PyTorch's builder and by opwright in its place: the same files, the same answers."""
+"""An unchanged setup.py, built by PyTorch's builder and by opwright in its place: equal files and equal results."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def shared_objects(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "shaped").glob("*.so"))
 
 
-def test_both_builders_make_the_same_files_with_the_same_answers(tmp_path: Path) -> None:
+def test_both_builders_produce_the_same_files_and_results(tmp_path: Path) -> None:
     theirs, ours = project(tmp_path / "theirs"), project(tmp_path / "ours")
     assert ran(theirs, *INPLACE).returncode == 0
     ended = ran(ours, *DROP_IN, *INPLACE)
@@ -130,7 +130,7 @@ def test_both_builders_make_the_same_files_with_the_same_answers(tmp_path: Path)
     assert answers(ours) == answers(theirs) == "21 13"
 
 
-def test_a_wheel_of_an_unchanged_project_holds_what_pytorchs_would(tmp_path: Path) -> None:
+def test_the_wheel_of_an_unchanged_project_contains_the_same_files_as_pytorchs(tmp_path: Path) -> None:
     folder = project(tmp_path, last="\n")
     (folder / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["setuptools", "torch"]\nbuild-backend = "setuptools.build_meta"\n'
@@ -145,7 +145,7 @@ def test_a_wheel_of_an_unchanged_project_holds_what_pytorchs_would(tmp_path: Pat
         assert {"shaped/_late.so", "shaped/_module.so", "shaped/__init__.py"} <= set(file.namelist())
 
 
-def test_a_build_in_place_says_where_its_shared_objects_are(tmp_path: Path) -> None:
+def test_a_build_in_place_prints_the_paths_of_its_shared_objects(tmp_path: Path) -> None:
     folder = project(tmp_path, "BuildExtension.with_options(use_mold=True)", extensions=1)
     ended = ran(tmp_path.parent, "-m", "opwright", "build", "--setup", str(folder))
     assert ended.returncode == 0, ended.stderr
@@ -159,7 +159,7 @@ def test_a_build_in_place_says_where_its_shared_objects_are(tmp_path: Path) -> N
     assert ran(folder, "-c", call).stdout == "24\n"
 
 
-def test_an_optional_extension_may_fail_and_another_ends_the_build_with_its_place(tmp_path: Path) -> None:
+def test_only_an_optional_extension_may_fail_to_build(tmp_path: Path) -> None:
     lenient = ran(project(tmp_path / "lenient", extensions=3, optional=True), *DROP_IN, *INPLACE, "--parallel=3")
     assert lenient.returncode == 0, lenient.stderr
     assert 'building extension "shaped._broken" failed' in lenient.stderr
@@ -170,7 +170,7 @@ def test_an_optional_extension_may_fail_and_another_ends_the_build_with_its_plac
     assert "Traceback" not in strict.stderr
 
 
-def test_an_error_of_a_setup_py_is_shown_as_its_own(tmp_path: Path) -> None:
+def test_an_exception_in_setup_py_is_shown_without_frames_of_opwright(tmp_path: Path) -> None:
     folder = project(tmp_path, last="\nraise ValueError('of the project')\n")
     ended = ran(folder, *DROP_IN, "setup.py", "--version")
     assert ended.returncode == 1
@@ -198,9 +198,7 @@ def test_processes_that_the_build_starts_build_with_opwright_too(tmp_path: Path)
         (("-m", "pip", "install", "."), "pip builds in an environment without opwright: add --no-build-isolation"),
     ],
 )
-def test_what_would_not_build_with_opwright_is_an_error(
-    tmp_path: Path, arguments: tuple[str, ...], message: str
-) -> None:
+def test_a_build_without_opwright_is_an_error(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     ended = ran(tmp_path, *DROP_IN, *arguments)
     assert ended.returncode == 3
     assert ended.stderr.startswith(f"error: {message}")

@@ -1,4 +1,4 @@
-"""The tensors that `opwright/empty.h` allocates have the properties of PyTorch's own."""
+"""Tensors allocated by `opwright/empty.h` have the same properties as PyTorch's."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DTYPES = (
 )
 SIZES = st.lists(st.integers(0, 4), max_size=6)
 LARGE_RANK = [1, 2] * 12
-# Two in one process, each with a switch of its own.
+# Two libraries in one process, each with its own switch.
 NAMES = ("emptied", "emptied_too")
 
 
@@ -59,7 +59,7 @@ def properties(tensor: Tensor) -> tuple[Any, ...]:
 
 @st.composite
 def tensors(draw: st.DrawFn) -> Tensor:
-    """A tensor of any layout: permuted, a slice of a larger one, or expanded."""
+    """Draw a tensor of any layout: permuted, a slice of a larger one, or expanded."""
     sizes = draw(SIZES)
     tensor = torch.zeros(sizes, dtype=draw(st.sampled_from(DTYPES)))
     tensor = tensor.permute(draw(st.permutations(range(len(sizes)))))
@@ -71,7 +71,7 @@ def tensors(draw: st.DrawFn) -> Tensor:
 
 
 @given(tensors())
-def test_empty_like_has_the_strides_of_pytorchs(x: Tensor) -> None:
+def test_empty_like_has_the_same_strides_as_in_pytorch(x: Tensor) -> None:
     assert properties(torch.ops.emptied.like(x)) == properties(torch.empty_like(x))
 
 
@@ -90,13 +90,13 @@ def test_any_rank_can_be_allocated() -> None:
     assert torch.ops.emptied.matrix(x[0, :1]).shape == (1, 3)
 
 
-def test_a_new_tensor_is_on_the_device_of_the_given_one() -> None:
+def test_a_new_tensor_is_on_the_device_of_its_argument() -> None:
     x = torch.zeros(2, 3, device="meta")
     assert properties(torch.ops.emptied.like(x)) == properties(x)
     assert properties(torch.ops.emptied.fresh(x, [4], None)) == properties(torch.empty(4, device="meta"))
 
 
-def test_inference_mode_gives_inference_tensors() -> None:
+def test_inference_mode_returns_inference_tensors() -> None:
     with torch.inference_mode():
         assert torch.ops.emptied.like(torch.zeros(2)).is_inference()
 
@@ -107,17 +107,17 @@ def test_inference_mode_gives_inference_tensors() -> None:
         ([2, -3], "a new tensor's sizes must not be negative, got -3 for dimension 1 of 2"),
         (
             [2**40, 2**40],
-            "a new tensor of shape (1099511627776, 1099511627776) would have more elements than an int64 counts",
+            "a new tensor of shape (1099511627776, 1099511627776) would have more elements than an int64 can count",
         ),
     ],
 )
-def test_sizes_that_no_tensor_has_are_refused(sizes: list[int], message: str) -> None:
+def test_invalid_sizes_are_rejected(sizes: list[int], message: str) -> None:
     with pytest.raises(RuntimeError) as caught:
         torch.ops.emptied.fresh(torch.zeros(1), sizes, None)
     assert str(caught.value) == message
 
 
-def test_an_error_names_the_shape_for_which_there_is_no_memory() -> None:
+def test_an_out_of_memory_error_names_the_shape() -> None:
     with pytest.raises(RuntimeError) as caught:
         torch.ops.emptied.fresh(torch.zeros(1), [2**30, 2**29], None)
     assert str(caught.value).startswith("cannot allocate a tensor of shape (1073741824, 536870912): ")
@@ -129,7 +129,7 @@ def test_a_check_fills_new_tensors(name: str, dtype: torch.dtype, filling: int |
     ops = getattr(torch.ops, name)
     x = torch.zeros(1000, dtype=dtype)
     with poisoned():
-        # Memory that was just released is taken again, with the zeros that were written to it.
+        # Memory that was just released is reused, with the zeros that were written to it.
         ops.like(x).zero_()
         alike = ops.like(x)
         ops.fresh(x, [2, 500], None).zero_()

@@ -1,4 +1,4 @@
-"""A cache that belongs to somebody else, and that this user may read at most."""
+"""A cache that belongs to another user, and that this user can at most read."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ except OpwrightError as error:
     print(type(error).__name__, error)
 """
 _SOMEBODY = 65534
-# Root without its right to read and write everything.
+# Root without its permission to read and write every file.
 _AS_A_USER = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner,-chown"]
 _UNWRITABLE = (
     "CacheError the cache at {}/4 cannot be written: Permission denied. Free some space, fix its permissions, or set "
-    "OPWRIGHT_CACHE to a folder that can be written\n"
+    "OPWRIGHT_CACHE to a writable folder\n"
 )
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder with a source, and with a cache that has its build, and is somebody else's."""
+    """A folder with a source, and with a cache that has its build and belongs to another user."""
     (tmp_path / "a.cpp").write_text("int a() { return 1; }\n")
     assert _build(tmp_path) == "1 mine.so\n"
     cache = tmp_path / "cache"
@@ -64,22 +64,22 @@ def _build(folder: Path, *, user: bool = False, name: str = "a.cpp") -> str:
     return done.stdout
 
 
-def test_what_is_in_it_is_used(folder: Path) -> None:
+def test_its_builds_are_used(folder: Path) -> None:
     assert _build(folder, user=True) == "0 mine.so\n"
 
 
-def test_what_is_not_in_it_cannot_be_built_and_the_error_says_what_to_do(folder: Path) -> None:
+def test_a_new_build_fails_and_the_error_explains_what_to_do(folder: Path) -> None:
     (folder / "b.cpp").write_text("int b() { return 1; }\n")
     assert _build(folder, user=True, name="b.cpp") == _UNWRITABLE.format(folder / "cache")
 
 
-def test_a_cache_that_may_not_even_be_read_is_the_same_error(folder: Path) -> None:
+def test_an_unreadable_cache_is_the_same_error(folder: Path) -> None:
     (folder / "cache").chmod(0)
     assert _build(folder, user=True) == _UNWRITABLE.format(folder / "cache")
 
 
 @pytest.mark.parametrize("lost", ["locks", "work"])
-def test_a_cache_of_which_a_part_is_missing_is_the_same_error(folder: Path, lost: str) -> None:
+def test_an_incomplete_cache_is_the_same_error(folder: Path, lost: str) -> None:
     (folder / "b.cpp").write_text("int b() { return 1; }\n")
     (folder / "cache/4").chmod(0o755)
     shutil.rmtree(folder / "cache/4" / lost)

@@ -1,4 +1,4 @@
-"""A disk that is full, sooner or later: one line, and everything is as it was before."""
+"""A disk that becomes full at any time is reported in one line, and nothing changes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _DISK_BYTES = 8 * 2**20
 
 
 class Disk:
-    """A small file system of its own, which can be made full."""
+    """A small, separate file system, which can be filled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def leave(self, free: int) -> None:
-        """Fill it, so that so many bytes are free."""
+        """Fill it until this number of bytes is free."""
         filler = self.path / "filler"
         filler.unlink(missing_ok=True)
         with filler.open("wb") as file:
@@ -45,7 +45,7 @@ class Disk:
             os.posix_fallocate(file.fileno(), 0, max(1, shutil.disk_usage(self.path).free - free))
 
     def state(self) -> dict[str, str]:
-        """Every file, with the digest of its content, and every folder."""
+        """Every file with the digest of its contents, and every folder."""
         return {
             str(path.relative_to(self.path)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
             for path in sorted(self.path.rglob("*"))
@@ -64,14 +64,14 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
 
 class Net(torch.nn.Module):
-    """Weights of 256 KiB, and goldens that are larger."""
+    """Weights of 256 KiB, and larger goldens."""
 
     def __init__(self) -> None:
         super().__init__()
         self.weight = torch.nn.Parameter(torch.randn(256, 256))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """One product."""
+        """A matrix product."""
         return x @ self.weight
 
 
@@ -81,7 +81,7 @@ def _ship(target: Path, *, force: bool = False) -> None:
 
 @pytest.mark.parametrize("free", [0, 5_000, 20_000, 100_000, 250_000, 290_000, 400_000, 700_000, 1_000_000])
 @pytest.mark.parametrize("force", [False, True])
-def test_ship_leaves_the_place_as_it_was(disk: Disk, free: int, force: bool) -> None:
+def test_ship_leaves_the_target_unchanged(disk: Disk, free: int, force: bool) -> None:
     target = disk.path / "bundle"
     if force:
         _ship(target)
@@ -96,7 +96,7 @@ def test_ship_leaves_the_place_as_it_was(disk: Disk, free: int, force: bool) -> 
     assert [path.name for path in disk.path.iterdir() if path.name != "filler"] == ["bundle"]
 
 
-def test_the_command_says_it_in_one_line_with_the_code_of_bundles(disk: Disk, tmp_path: Path) -> None:
+def test_the_command_reports_it_in_one_line_with_the_exit_code_of_bundles(disk: Disk, tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(
         "import torch\ndef net(): return torch.nn.Linear(256, 256)\ndef samples(): yield torch.randn(300, 256)\n"
     )
@@ -110,7 +110,7 @@ def test_the_command_says_it_in_one_line_with_the_code_of_bundles(disk: Disk, tm
 
 
 @pytest.mark.parametrize("free", [0, 4_096, 12_288, 20_480, 30_000, 40_000, 60_000])
-def test_a_build_keeps_nothing_that_is_not_whole(
+def test_a_build_keeps_only_complete_files(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int
 ) -> None:
     cache = Cache(disk.path / "cache")
@@ -131,7 +131,7 @@ def test_a_build_keeps_nothing_that_is_not_whole(
     assert build_plan(plan, cache=cache).path == artefact.path
 
 
-def test_a_cache_on_a_disk_that_is_mounted_read_only_gives_what_it_has(disk: Disk, tmp_path: Path) -> None:
+def test_a_cache_on_a_read_only_disk_returns_existing_builds(disk: Disk, tmp_path: Path) -> None:
     cache = Cache(disk.path / "cache")
     for name in ("a", "b"):
         (tmp_path / f"{name}.cpp").write_text(f"int {name}() {{ return 1; }}\n")
@@ -152,8 +152,8 @@ def test_a_cache_on_a_disk_that_is_mounted_read_only_gives_what_it_has(disk: Dis
 
 
 @pytest.mark.parametrize("was_there", [False, True])
-def test_a_copy_of_a_build_is_whole_or_what_it_was(disk: Disk, tmp_path: Path, was_there: bool) -> None:
-    # Larger than what is left below, whatever linker makes it.
+def test_a_copy_of_a_build_is_complete_or_unchanged(disk: Disk, tmp_path: Path, was_there: bool) -> None:
+    # Larger than the free space below, with any linker.
     (tmp_path / "a.cpp").write_text(f"int a[] = {{{','.join(map(str, range(9000)))}}};\n")
     artefact = build_plan(plan_sources("mine", [tmp_path / "a.cpp"]), cache=Cache(tmp_path / "cache"))
     target = disk.path / "libmine.so"
@@ -162,13 +162,13 @@ def test_a_copy_of_a_build_is_whole_or_what_it_was(disk: Disk, tmp_path: Path, w
     before = disk.state()
     disk.leave(8_192)
     with pytest.raises(
-        BuildError, match=rf"^{target} cannot be written: {_FULL}\. What was built is at {artefact.path}$"
+        BuildError, match=rf"^{target} cannot be written: {_FULL}\. The build itself succeeded: {artefact.path}$"
     ):
         copy_to(artefact, target)
     assert disk.state() == before
 
 
-def test_a_report_is_whole_or_what_it_was(disk: Disk) -> None:
+def test_a_report_is_complete_or_unchanged(disk: Disk) -> None:
     target = disk.path / "doctor.json"
     target.write_text("{}\n")
     disk.leave(0)

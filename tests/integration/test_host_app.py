@@ -1,4 +1,4 @@
-"""The application that links the host: found by CMake with and without Python, and what the library shows of itself."""
+"""The application that links the host: found by CMake with and without Python, and the library's exported symbols."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.needs("cmake")
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "host_app"
 TIMED = ROOT / "tests" / "packages" / "timed"
-# What the public headers declare: of the one exception its type too, for those who catch it.
+# What the public headers declare, and the type information of the exception, which catching it requires.
 DECLARED = re.compile(
     r"opwright::(Model|Error)::.*|opwright::name_of\(.*|(typeinfo|typeinfo name|vtable) for opwright::Error"
 )
-# The object of the application, compiled already: PyTorch's headers take long.
+# Links the compiled object of the application, because PyTorch's headers take long to compile.
 LINKS = """
 cmake_minimum_required(VERSION 3.18)
 project(links LANGUAGES CXX)
@@ -50,7 +50,7 @@ endforeach()
 
 
 class Mixed(nn.Module):
-    """Two outputs, by way of an operator of the library `timed`."""
+    """Returns two outputs, computed with an operator of the library `timed`."""
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
         mixed = torch.ops.timed.mixed(image, image)
@@ -59,7 +59,7 @@ class Mixed(nn.Module):
 
 @dataclass(frozen=True)
 class App:
-    """A folder with the application in `app`, with `bundle`, and with `changed`: the same with one bit flipped."""
+    """A folder with the application in `app`, a bundle in `bundle`, and a copy with one bit flipped in `changed`."""
 
     folder: Path
 
@@ -74,7 +74,7 @@ class App:
         )
 
     def mapped(self, **environment: str) -> set[str]:
-        """The names of all shared objects that a run has in it, by the word of the dynamic linker."""
+        """Return the names of all shared objects that a run maps, as reported by the dynamic linker."""
         done = self("bundle", LD_DEBUG="files", **environment)
         assert done.returncode == 0, done.stderr
         return {Path(name).name for name in re.findall(r"file=(\S+) .*generating link map", done.stderr)}
@@ -82,7 +82,7 @@ class App:
 
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is installed, somewhere else."""
+    """The installed host, moved to another folder."""
     return Path(shutil.copytree(install_host(), tmp_path_factory.mktemp("moved") / "prefix"))
 
 
@@ -119,7 +119,7 @@ def test_the_application_runs_a_bundle_with_operators(app: App) -> None:
         ("changed", 26, r"model\.pt of the bundle changed has the SHA-256 \w+\.\.\.; expected \w+.*"),
     ],
 )
-def test_an_error_of_the_library_is_one_line_and_its_code(
+def test_an_error_of_the_library_is_one_line_and_an_exit_code(
     app: App, arguments: str, exit_code: int, message: str
 ) -> None:
     done = app(*arguments.split())
@@ -127,7 +127,7 @@ def test_an_error_of_the_library_is_one_line_and_its_code(
     assert (done.returncode, done.stdout) == (exit_code, "")
 
 
-def test_the_process_maps_no_libpython_and_this_test_would_see_it(app: App, tmp_path: Path) -> None:
+def test_the_process_maps_no_libpython_and_this_test_would_detect_it(app: App, tmp_path: Path) -> None:
     mapped = app.mapped()
     assert {"libopwright_host.so", "libtorch_cpu.so"} <= mapped
     assert not [name for name in mapped if "python" in name]
@@ -138,25 +138,25 @@ def test_the_process_maps_no_libpython_and_this_test_would_see_it(app: App, tmp_
 
 
 def defined_in(library: Path) -> list[str]:
-    """The symbols that a shared object offers to others."""
+    """Return the symbols that a shared object exports."""
     list_symbols = ["nm", "--dynamic", "--defined-only", "--demangle", str(library)]
     told = subprocess.run(list_symbols, check=True, capture_output=True, text=True)
     return [line.split(maxsplit=2)[2] for line in told.stdout.splitlines()]
 
 
-def test_the_library_shows_what_its_headers_declare_and_nothing_else() -> None:
+def test_the_library_exports_only_what_its_headers_declare() -> None:
     shown = defined_in(install_host() / "lib" / "libopwright_host.so")
     assert not [symbol for symbol in shown if not DECLARED.fullmatch(symbol)]
     for name in ("Model::load", "Model::run", "Model::verify", "Model::inputs", "Model::outputs", "Error::Error"):
         assert [symbol for symbol in shown if symbol.startswith(f"opwright::{name}(")], name
 
 
-def test_that_test_would_see_a_stranger(app: App) -> None:
+def test_that_test_would_detect_another_symbol(app: App) -> None:
     (library,) = (app.folder / "bundle" / "lib").iterdir()
     assert [symbol for symbol in defined_in(library) if not DECLARED.fullmatch(symbol)]
 
 
-def test_what_is_installed_serves_from_elsewhere_without_python(
+def test_an_installed_host_works_from_another_folder_without_python(
     app: App, prefix: Path, cmake: Cmake, tmp_path: Path
 ) -> None:
     (tmp_path / "CMakeLists.txt").write_text(LINKS)
@@ -170,12 +170,12 @@ def test_what_is_installed_serves_from_elsewhere_without_python(
     ran = subprocess.run([tmp_path / "app" / "app", app.folder / "bundle"], check=False, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, app("bundle").stdout)
     assert not (tmp_path / "asked").exists()
-    # The way by opwright asks Python, and this test would see it.
+    # Finding the host through opwright runs Python, which this test would detect.
     assert cmake(tmp_path, tmp_path / "other", *options, only_configure=True).returncode != 0
     assert (tmp_path / "asked").exists()
 
 
-def test_what_is_installed_knows_its_version(prefix: Path, cmake: Cmake, tmp_path: Path) -> None:
+def test_an_installed_host_reports_its_version(prefix: Path, cmake: Cmake, tmp_path: Path) -> None:
     major, minor = map(int, opwright.__version__.split(".")[:2])
     (tmp_path / "CMakeLists.txt").write_text(ASKS_FOR_VERSIONS)
     versions = f"-DVERSIONS={major}.{minor};{major}.{minor + 1};{major + 1}"
@@ -187,7 +187,7 @@ def test_what_is_installed_knows_its_version(prefix: Path, cmake: Cmake, tmp_pat
     ]
 
 
-def test_what_is_installed_says_when_its_pytorch_has_gone(prefix: Path, cmake: Cmake, tmp_path: Path) -> None:
+def test_an_installed_host_reports_that_its_pytorch_is_missing(prefix: Path, cmake: Cmake, tmp_path: Path) -> None:
     here = Path(torch.__file__).parent
     config = tmp_path / "prefix" / "opwright_hostConfig.cmake"
     config.parent.mkdir()
@@ -197,4 +197,6 @@ def test_what_is_installed_says_when_its_pytorch_has_gone(prefix: Path, cmake: C
     asked = cmake(EXAMPLE, tmp_path / "build", found, only_configure=True)
     assert asked.returncode != 0
     said = " ".join(asked.stdout.split())
-    assert "this host was built for the PyTorch in /no/such/torch, which is there no more: build it again" in said
+    assert (
+        "this host was built for the PyTorch in /no/such/torch, which does not exist any more: build it again" in said
+    )

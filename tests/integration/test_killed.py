@@ -1,4 +1,4 @@
-"""Builds and ships that are killed at any moment: nothing half-written has a final name, and the next one cleans up."""
+"""Builds and ships killed at any time leave no incomplete file at its final path, and the next run cleans up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BUILDS, _SHIPS = 80, 60
 
 
 def _kill_after(seconds: float, script: str, *arguments: str | Path) -> None:
-    """Start a program that prints its number, and kill it, unless it ends before that."""
+    """Start a program that prints its process ID, and kill it, unless it exits before that."""
     command = [*python(), "-c", script, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as started:
         assert started.stdout is not None
@@ -49,7 +49,7 @@ def _kill_after(seconds: float, script: str, *arguments: str | Path) -> None:
 
 
 def _check_cache(root: Path) -> None:
-    """Check that what has a final name in the cache is whole."""
+    """Check that all files at their final paths in the cache are complete."""
     for path in [*root.glob("objects/*"), *root.glob("libraries/*/*")]:
         content = path.stem if path.suffix == ".o" else path.parent.name
         assert hashlib.sha256(path.read_bytes()).hexdigest().startswith(content)
@@ -57,19 +57,17 @@ def _check_cache(root: Path) -> None:
         assert json.loads(path.read_text())
 
 
-def test_builds_that_are_killed_at_any_moment_leave_nothing_half_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_builds_killed_at_any_time_leave_no_incomplete_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
     moments = random.Random(14)
     source, header = tmp_path / "a.cpp", tmp_path / "a.h"
     source.write_text('#include "a.h"\nextern "C" __attribute__((visibility("default"))) int a() { return ANSWER; }\n')
     root = Cache().root
     for number in range(_BUILDS):
-        header.write_text(f"#define ANSWER {number % 20}\n")  # more than the cache remembers of one source
+        header.write_text(f"#define ANSWER {number % 20}\n")  # more versions than the cache keeps of one source
         _kill_after(moments.uniform(0, 0.4), _BUILD, source)
         _check_cache(root)
-    header.write_text("#define ANSWER 77\n")  # not built before: a build that is found clears nothing
+    header.write_text("#define ANSWER 77\n")  # a new build, because a cached one cleans nothing up
     artefact = build_plan(plan_sources("mine", [source], cflags=["-O0"]))
     assert ctypes.CDLL(str(artefact.path)).a() == 77
     assert list((root / "work").iterdir()) == []
@@ -85,7 +83,7 @@ def _check_bundle(folder: Path) -> None:
     assert inside == {*files, "manifest.json", "manifest.sha256"}
 
 
-def test_ships_that_are_killed_at_any_moment_leave_a_whole_bundle_or_none(tmp_path: Path) -> None:
+def test_ships_killed_at_any_time_leave_a_complete_bundle_or_none(tmp_path: Path) -> None:
     moments = random.Random(14)
     target = tmp_path / "bundle"
     for _ in range(_SHIPS):

@@ -1,4 +1,4 @@
-"""The route of PyTorch's tutorial: a pybind11 module with a forward and a backward, built in each of its ways."""
+"""The approach of PyTorch's tutorial: a pybind11 module with a forward and a backward, built in each possible way."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parents[2] / "examples" / "lltm_extension"
 CUDA_SOURCES = [FOLDER / "lltm_cuda.cpp", FOLDER / "lltm_cuda_kernel.cu"]
 LLTM = SimpleNamespace(**runpy.run_path(str(FOLDER / "lltm.py")))
-# How far a result may be from that in float64.
+# The maximum deviation of a result from the one in float64.
 TOLERANCES = {torch.float64: 1e-12, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-1}
 NAMES = ["input", "weights", "bias", "old_h", "old_cell"]
 
-# In a process of its own: the module that it is told to import answers a call with CPU tensors.
+# In a separate process: the module that it imports is called with CPU tensors.
 CALL = """
 import sys, torch
 sys.path.insert(0, sys.argv[1])
@@ -50,7 +50,7 @@ try:
 except RuntimeError as error:
     print(error)
 """
-ON_CPU = "input must be on a CUDA device, got cpu: move it with .to('cuda'), or take the extension made of lltm.cpp\n"
+ON_CPU = "input must be on a CUDA device, got cpu: move it with .to('cuda'), or use the extension built from lltm.cpp\n"
 
 
 @cache
@@ -65,7 +65,7 @@ def fused() -> ModuleType:
 
 @dataclass(frozen=True)
 class Built:
-    """An extension, and the device to try it on."""
+    """An extension, and the device to test it on."""
 
     extension: ModuleType
     device: str
@@ -93,7 +93,7 @@ def arguments_of(batch: int, features: int, state: int, dtype: torch.dtype = tor
 
 
 def results_of(cell: Callable[..., tuple[Tensor, Tensor]], arguments: list[Tensor]) -> list[Tensor]:
-    """Both results, and the five gradients of a loss in which both have a part."""
+    """Both results, and the five gradients of a loss that depends on both."""
     leaves = [argument.detach().requires_grad_() for argument in arguments]
     new_h, new_cell = cell(*leaves)
     loss = (new_h.sin() + new_cell.cos()).sum()
@@ -107,12 +107,12 @@ def results_of(cell: Callable[..., tuple[Tensor, Tensor]], arguments: list[Tenso
     transposed=st.lists(st.booleans(), min_size=5, max_size=5),
     seed=st.integers(0, 2**32),
 )
-def test_a_step_and_its_gradients_are_plain_pytorchs(
+def test_a_step_and_its_gradients_match_plain_pytorch(
     built: Built, sizes: tuple[int, int, int], dtype: torch.dtype, transposed: list[bool], seed: int
 ) -> None:
     torch.manual_seed(seed)
     arguments = arguments_of(*sizes, dtype=dtype)
-    # The same numbers, column after column in memory.
+    # The same values, in column-major order.
     laid_out = [x.mT.contiguous().mT if t and x.dim() == 2 else x for x, t in zip(arguments, transposed, strict=True)]
     expected = results_of(LLTM.plain_cell, [argument.double() for argument in arguments])
     for got, wanted in zip(built.step(laid_out), expected, strict=True):
@@ -122,7 +122,7 @@ def test_a_step_and_its_gradients_are_plain_pytorchs(
         torch.testing.assert_close(got.double(), wanted, rtol=0, atol=TOLERANCES[dtype] * scale)
 
 
-def test_the_gradients_are_those_of_finite_differences(built: Built) -> None:
+def test_the_gradients_match_finite_differences(built: Built) -> None:
     torch.manual_seed(0)
     leaves = [argument.to(built.device).requires_grad_() for argument in arguments_of(3, 2, 4)]
     assert torch.autograd.gradcheck(LLTM.cell_of(built.extension), leaves)
@@ -130,7 +130,7 @@ def test_the_gradients_are_those_of_finite_differences(built: Built) -> None:
 
 @given(wanted=st.lists(st.booleans(), min_size=5, max_size=5))
 @settings(max_examples=32, deadline=None)
-def test_what_nobody_wants_is_none_and_the_rest_does_not_change(built: Built, wanted: list[bool]) -> None:
+def test_gradients_that_are_not_needed_are_none_and_the_others_do_not_change(built: Built, wanted: list[bool]) -> None:
     torch.manual_seed(0)
     arguments = [argument.to(built.device) for argument in arguments_of(3, 2, 4)]
     new_h, new_cell, gates, joined = built.extension.forward(*arguments)
@@ -142,16 +142,16 @@ def test_what_nobody_wants_is_none_and_the_rest_does_not_change(built: Built, wa
         assert one is None or torch.allclose(one, of_all, rtol=1e-12)
 
 
-def test_a_second_derivative_is_refused(built: Built) -> None:
+def test_a_second_derivative_is_rejected(built: Built) -> None:
     leaves = [argument.to(built.device).requires_grad_() for argument in arguments_of(3, 2, 4)]
     new_h, _ = LLTM.cell_of(built.extension)(*leaves)
     with pytest.raises(
-        RuntimeError, match=r"cannot be differentiated again, .* take plain_cell, or leave create_graph=True"
+        RuntimeError, match=r"cannot be differentiated again, .* use plain_cell, or omit create_graph=True"
     ):
         torch.autograd.grad(new_h.sum(), leaves[0], create_graph=True)
 
 
-def test_autocast_leaves_the_cell_alone(built: Built) -> None:
+def test_autocast_does_not_affect_the_cell(built: Built) -> None:
     arguments = arguments_of(3, 2, 4, torch.float32)
     expected = built.step(arguments)
     with torch.autocast(built.device, torch.bfloat16):
@@ -159,7 +159,7 @@ def test_autocast_leaves_the_cell_alone(built: Built) -> None:
     assert all(map(torch.equal, got, expected))
 
 
-def test_a_module_trains_as_one_of_plain_pytorch_does(built: Built) -> None:
+def test_a_module_trains_like_one_in_plain_pytorch(built: Built) -> None:
     torch.manual_seed(0)
     inputs = torch.rand(12, 8, 3, device=built.device)
     target = inputs.sum(dim=0).tanh()
@@ -200,18 +200,18 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "spoil", "rule"), BAD)
-def test_a_wrong_argument_is_named_with_what_was_expected(
+def test_an_invalid_argument_is_named_with_the_expected_value(
     built: Built, name: str, spoil: Callable[[Tensor], Tensor], rule: str
 ) -> None:
     arguments = dict(zip(NAMES, [t.to(built.device) for t in arguments_of(2, 3, 4)], strict=True))
     rule = rule.replace("input, *,", f"input, {arguments['input'].device},")
     arguments[name] = spoil(arguments[name])
-    # To its end: no backtrace of C++ comes after it.
+    # Up to the end: no C++ backtrace follows.
     with pytest.raises(RuntimeError, match=f"^{re.escape(f'{name} must {rule}')}$"):
         built.extension.forward(**arguments)
 
 
-def test_the_backward_names_what_does_not_fit(built: Built) -> None:
+def test_the_backward_names_invalid_arguments(built: Built) -> None:
     arguments = [argument.to(built.device) for argument in arguments_of(2, 3, 4)]
     new_h, new_cell, gates, joined = built.extension.forward(*arguments)
     fine = {"grad_h": new_h, "grad_cell": new_h, "new_cell": new_cell, "gates": gates, "joined": joined}
@@ -240,19 +240,19 @@ def test_help_shows_the_names_of_the_arguments(built: Built) -> None:
 
 
 def test_the_script_builds_runs_and_compares() -> None:
-    composed()  # which the script finds built
+    composed()  # the script finds it in the cache
     command = [sys.executable, str(FOLDER / "just_in_time.py")]
     ended = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
     said = r"files: built and loaded in \d+\.\d s; differs from plain PyTorch by at most [\d.]+e-1\d\n"
     assert re.fullmatch(said, ended.stdout), ended.stdout + ended.stderr
 
 
-def test_setuptools_builds_it_as_pytorchs_tutorial_does(tmp_path: Path) -> None:
+def test_setuptools_builds_it_as_in_pytorchs_tutorial(tmp_path: Path) -> None:
     pytest.importorskip("setuptools")
     project = tmp_path / "project"
     shutil.copytree(FOLDER, project, ignore=shutil.ignore_patterns("*.so", "build", "__pycache__"))
     modules = ["lltm_cpp"]
-    variables = {"CFLAGS": "-O0"}  # it is to compile, not to be fast
+    variables = {"CFLAGS": "-O0"}  # the build only needs to succeed
     if torch.version.cuda is not None and shutil.which("nvcc"):
         modules.append("lltm_cuda")
         variables["CUDA_HOME"] = str(cuda_home(find_nvcc()))
@@ -267,7 +267,7 @@ def test_setuptools_builds_it_as_pytorchs_tutorial_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("nvcc")
-def test_the_mixed_extension_builds_without_a_gpu_and_says_what_it_needs(
+def test_the_mixed_extension_builds_without_a_gpu_and_reports_that_it_requires_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")
@@ -280,7 +280,7 @@ def test_the_mixed_extension_builds_without_a_gpu_and_says_what_it_needs(
 
 
 def called(folder: Path, module: str) -> str:
-    """What the program CALL prints, with a module and lltm.py from `folder`."""
+    """The output of the program CALL, with a module and lltm.py from `folder`."""
     ended = subprocess.run(
         [*python(), "-c", CALL, str(folder), module], cwd="/", capture_output=True, text=True, check=False
     )

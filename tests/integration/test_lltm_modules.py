@@ -1,4 +1,4 @@
-"""LLTM and LLTMCell: nn.LSTM's conventions, the numbers of the operators, and every way a module travels."""
+"""LLTM and LLTMCell: nn.LSTM's conventions, the operators' results, scripting, export, pickling and copying."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ sys.path.insert(0, str(OPS))
 MODULES: Any = importlib.import_module("lltm.modules")
 LLTM, LLTMCell = MODULES.LLTM, MODULES.LLTMCell
 
-# In a process of its own, which has not opened the operators.
+# In a separate process, which has not opened the operators.
 IMPORTED = """
 import pickle, sys, torch
 from lltm.modules import LLTM
@@ -48,7 +48,7 @@ def assert_same(got: Any, expected: Any) -> None:
 
 
 def gradients(module: Any, *given: Any) -> list[Tensor]:
-    """The results, and the gradients of a loss that each of them has a part in."""
+    """The results, and the gradients of a loss that depends on each of them."""
     results = leaves(module(*given))
     parts = [(result * (at + result).sin()).sum() for at, result in enumerate(results)]
     return [*results, *torch.autograd.grad(torch.stack(parts).sum(), list(module.parameters()))]
@@ -61,7 +61,7 @@ def gradients(module: Any, *given: Any) -> list[Tensor]:
     flags=st.tuples(st.booleans(), st.booleans(), st.booleans(), st.booleans()),
     seed=st.integers(0, 2**32),
 )
-def test_native_and_reference_agree_with_each_other_and_in_shape_with_nn_lstm(
+def test_native_and_reference_agree_and_have_the_shapes_of_nn_lstm(
     sizes: tuple[int, int, int, int], layers: int, flags: tuple[bool, bool, bool, bool], seed: int
 ) -> None:
     torch.manual_seed(seed)
@@ -83,7 +83,7 @@ def test_native_and_reference_agree_with_each_other_and_in_shape_with_nn_lstm(
 
 
 @pytest.mark.parametrize("native", [True, False])
-def test_a_sequence_is_its_steps_layer_after_layer(*, native: bool) -> None:
+def test_a_sequence_equals_its_steps_layer_by_layer(*, native: bool) -> None:
     lltm = LLTM(3, 4, num_layers=2, dtype=torch.float64, native=native)
     cells = [LLTMCell(features, 4, dtype=torch.float64, native=native) for features in (3, 4)]
     for layer, cell in enumerate(cells):
@@ -104,7 +104,7 @@ def test_a_sequence_is_its_steps_layer_after_layer(*, native: bool) -> None:
 
 
 @pytest.mark.parametrize("native", [True, False])
-def test_a_cell_takes_what_nn_lstmcell_takes(*, native: bool) -> None:
+def test_a_cell_accepts_the_same_inputs_as_nn_lstmcell(*, native: bool) -> None:
     cell, lstm = LLTMCell(3, 4, native=native), nn.LSTMCell(3, 4)
     for shape in ((2,), ()):
         x, h, c = torch.randn(*shape, 3), torch.randn(*shape, 4), torch.randn(*shape, 4)
@@ -132,7 +132,7 @@ def test_a_module_can_be_scripted_saved_and_trained(made: tuple[nn.Module, Tenso
     scripted = torch.jit.script(nn.Sequential(module))
     loaded = torch.jit.load(io.BytesIO(scripted.save_to_buffer()))
     assert [name for name, _ in loaded.named_parameters()] == [f"0.{name}" for name, _ in module.named_parameters()]
-    for _ in range(3):  # TorchScript watches the first calls, and then rewrites the graph
+    for _ in range(3):  # TorchScript profiles the first calls, and then rewrites the graph
         assert_same(gradients(loaded, x), gradients(module, x))
     with torch.no_grad():
         for changed in (loaded, module):
@@ -148,7 +148,7 @@ def test_a_module_compiles_as_one_graph(made: tuple[nn.Module, Tensor]) -> None:
         assert_same(gradients(compiled, given_x), gradients(module, given_x))
 
 
-def test_a_module_is_exported_with_sizes_left_open(made: tuple[nn.Module, Tensor]) -> None:
+def test_a_module_is_exported_with_dynamic_sizes(made: tuple[nn.Module, Tensor]) -> None:
     module, x = made
     open_sizes = tuple(torch.export.Dim.AUTO if at < x.dim() - 1 else None for at in range(x.dim()))
     exported = torch.export.export(module, (x,), dynamic_shapes=(open_sizes,))
@@ -160,7 +160,7 @@ def test_a_module_is_exported_with_sizes_left_open(made: tuple[nn.Module, Tensor
 
 
 @pytest.mark.parametrize("native", [True, False])
-def test_copies_compute_the_same_with_parameters_of_their_own(*, native: bool) -> None:
+def test_copies_compute_the_same_with_separate_parameters(*, native: bool) -> None:
     module = LLTM(3, 4, num_layers=2, bias=False, native=native)
     x = torch.randn(5, 2, 3)
     expected = [leaf.clone() for leaf in leaves(module(x))]
@@ -173,21 +173,21 @@ def test_copies_compute_the_same_with_parameters_of_their_own(*, native: bool) -
         assert copied.native == native
 
 
-def test_a_module_moves_to_another_dtype_and_to_other_memory(made: tuple[nn.Module, Tensor]) -> None:
+def test_a_module_can_be_moved_to_another_dtype_and_to_shared_memory(made: tuple[nn.Module, Tensor]) -> None:
     module, x = made
     doubled = copy.deepcopy(module).double()
     for ours, exact in zip(leaves(module(x)), leaves(doubled(x.double())), strict=True):
         assert torch.allclose(ours.double(), exact, atol=1e-5)
     empty = copy.deepcopy(module).to("meta").to_empty(device="cpu")
     empty.load_state_dict(module.state_dict())
-    empty.reset_parameters()  # type: ignore[operator]  # mypy takes it for a tensor
+    empty.reset_parameters()  # type: ignore[operator]  # mypy infers a tensor
     for name, tensor in [*empty.named_parameters(), *empty.named_buffers()]:
         is_bias_left_out = name.startswith("bias") and name not in module.state_dict()
         assert torch.all(tensor == 0) if is_bias_left_out else tensor.unique().numel() > tensor.numel() / 2
         assert tensor.abs().max() <= 4**-0.5
 
 
-def test_nothing_is_opened_before_a_native_module_is_made_or_unpickled(tmp_path: Path) -> None:
+def test_the_library_is_opened_only_when_a_native_module_is_created_or_unpickled(tmp_path: Path) -> None:
     module, x = LLTM(4, 5), torch.randn(3, 2, 4)
     (tmp_path / "given.pickle").write_bytes(
         pickle.dumps({"module": module, "input": x, "output": module(x)[0].detach()})
@@ -199,7 +199,7 @@ def test_nothing_is_opened_before_a_native_module_is_made_or_unpickled(tmp_path:
     assert ran.stdout == "False\nTrue True\n", ran.stderr
 
 
-def test_dropout_is_between_layers_and_in_training_alone() -> None:
+def test_dropout_applies_only_between_layers_and_in_training() -> None:
     torch.manual_seed(0)
     x = torch.randn(5, 2, 3)
     kept, dropped = LLTM(3, 8, num_layers=2), LLTM(3, 8, num_layers=2, dropout=0.5)
@@ -207,11 +207,11 @@ def test_dropout_is_between_layers_and_in_training_alone() -> None:
     assert not torch.equal(dropped(x)[0], kept(x)[0])
     assert torch.equal(dropped(x)[1][0][0], kept(x)[1][0][0])
     assert_same(dropped.eval()(x), kept(x))
-    with pytest.warns(UserWarning, match="dropout applies between layers, and there is only one: nothing is dropped"):
+    with pytest.warns(UserWarning, match="dropout applies only between layers, .* it has no effect"):
         LLTM(3, 8, dropout=0.5)
 
 
-def test_what_a_module_is_can_be_read() -> None:
+def test_the_repr_of_a_module_shows_its_options() -> None:
     assert repr(LLTMCell(3, 4)) == "LLTMCell(3, 4)"
     assert repr(LLTMCell(3, 4, bias=False, native=False)) == "LLTMCell(3, 4, bias=False, native=False)"
     assert repr(LLTM(3, 4)) == "LLTM(3, 4)"
@@ -267,12 +267,12 @@ WRONG: list[tuple[Callable[[], object], str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), WRONG, ids=[message[:40] for _, message in WRONG])
-def test_what_is_wrong_is_said_with_what_was_expected(call: Callable[[], object], message: str) -> None:
+def test_errors_name_the_expected_value(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         call()
 
 
-def test_a_scripted_module_says_it_too() -> None:
+def test_a_scripted_module_raises_the_same_errors() -> None:
     scripted = torch.jit.script(LLTM(3, 4))
     with pytest.raises(torch.jit.Error, match=r"with input_size 3, got \[5, 2, 7\]"):
         scripted(torch.zeros(5, 2, 7))
@@ -280,13 +280,13 @@ def test_a_scripted_module_says_it_too() -> None:
         scripted(torch.zeros(5, 2, 3), (torch.zeros(2, 4), torch.zeros(1, 2, 4)))
 
 
-def test_what_the_operator_refuses_it_explains_itself() -> None:
+def test_errors_of_the_operator_are_passed_through() -> None:
     with pytest.raises(RuntimeError, match=r"weights must .*float64"):
         LLTM(3, 4)(torch.zeros(5, 2, 3, dtype=torch.float64))
 
 
 @pytest.mark.needs("cuda", "nvcc")
-def test_a_module_works_on_a_gpu_and_comes_back() -> None:
+def test_a_module_moves_to_a_gpu_and_back() -> None:
     module, x = LLTM(3, 4, num_layers=2), torch.randn(5, 2, 3)
     expected = leaves(module(x))
     there = copy.deepcopy(module).cuda()

@@ -1,4 +1,4 @@
-"""Just-in-time builds, loaded into a process: from files, from strings, as operators, as modules, as programs."""
+"""Just-in-time builds that are loaded into a process: from files, from strings, as operators, modules and programs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_namespace_that_python_defined_is_taken_too() -> None:
     library._destroy()
 
 
-def test_a_tutorials_source_loads_unchanged_and_a_second_definition_is_refused() -> None:
+def test_a_tutorials_source_loads_unchanged_and_a_second_definition_is_rejected() -> None:
     opwright.load_inline("tutorial", TUTORIAL % "tutorial_ops", no_implicit_headers=True)
     x = torch.ones(2)
     assert torch.equal(torch.ops.tutorial_ops.same(x), x)
@@ -66,7 +66,7 @@ def test_a_tutorials_source_loads_unchanged_and_a_second_definition_is_refused()
         opwright.load_inline("tutorial_again", OPERATOR % (1, "tutorial_ops"))
 
 
-def test_functions_are_bound_into_a_module_as_torchs_own_load_inline_does() -> None:
+def test_functions_are_bound_into_a_module_as_in_torchs_load_inline() -> None:
     source = "at::Tensor twice(at::Tensor x) { return x + x; }\n"
     # -O0: it compiles faster, and nothing here is timed.
     module = opwright.load_inline("bound", source, functions={"twice": "Twice x."}, extra_cflags=["-O0"])
@@ -74,9 +74,9 @@ def test_functions_are_bound_into_a_module_as_torchs_own_load_inline_does() -> N
     assert "Twice x." in module.twice.__doc__  # type: ignore[union-attr]
 
 
-def test_what_the_object_exports_says_whether_it_is_a_module(tmp_path: Path) -> None:
+def test_the_exported_symbols_determine_whether_it_is_a_module(tmp_path: Path) -> None:
     assert isinstance(opwright.load_inline("exported", BOUND % "exported", no_implicit_headers=True), ModuleType)
-    # A binding for the linker of Windows alone, as many projects have it beside their operators.
+    # A binding only for the Windows linker, as many projects have next to their operators.
     source = f"#ifdef _WIN32\n{BOUND % 'bound_on_windows'}#endif\n" + OPERATOR % (3, "bound_on_windows")
     path = opwright.load_inline("bound_on_windows", source)
     assert str(path).endswith("bound_on_windows.so")
@@ -84,7 +84,7 @@ def test_what_the_object_exports_says_whether_it_is_a_module(tmp_path: Path) -> 
 
 
 def test_operators_are_registered_from_a_module_that_is_not_imported() -> None:
-    # What is bound for Python is left out: the object is the one that a process without Python could open.
+    # The Python bindings are omitted, so that a process without Python could open the object.
     both = BOUND % "both_kinds" + OPERATOR % (4, "both_kinds")
     path = Path(str(opwright.load_inline("both_kinds", both, is_python_module=False)))
     assert torch.ops.both_kinds.answer(1) == 5
@@ -92,16 +92,26 @@ def test_operators_are_registered_from_a_module_that_is_not_imported() -> None:
     assert module_names(path) == []
 
 
-def test_flags_are_split_into_words_as_a_shell_would(tmp_path: Path) -> None:
-    (tmp_path / "the folder").mkdir()
-    (tmp_path / "the folder" / "plus.h").write_text("#define PLUS 2\n")
-    source = f"#include <plus.h>\nstatic_assert(sizeof(TEXT) == 4 && PLUS == ONE + 1);\n{OPERATOR % (5, 'split_flags')}"
-    flags = ["-DONE=1 -O0", r"-DTEXT=\"abc\"", f"-I{tmp_path / 'the folder'}"]
+def test_flags_are_split_into_words_as_in_a_shell(tmp_path: Path) -> None:
+    for folder, name in (("the folder", "PLUS"), ("folder", "MINUS"), ("folder", "TIMES")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / f"{name.lower()}.h").write_text(f"#define {name} 2\n")
+    source = (
+        "#include <plus.h>\n#include <minus.h>\n"
+        f"static_assert(sizeof(TEXT) == 4 && PLUS + MINUS + TIMES == ONE + 5);\n{OPERATOR % (5, 'split_flags')}"
+    )
+    flags = [
+        "-DONE=1 -O0",
+        r"-DTEXT=\"abc\"",
+        f"-I{tmp_path / 'the folder'}",
+        f"-isystem {tmp_path / 'folder'} -include times.h",
+        f"-D{'LONG' * 100}=1",
+    ]
     opwright.load_inline("split_flags", source, extra_cflags=flags)
     assert torch.ops.split_flags.answer(1) == 6
 
 
-def test_a_c_source_is_compiled_as_pytorchs_builder_does(tmp_path: Path) -> None:
+def test_a_c_source_is_compiled_as_by_pytorchs_builder(tmp_path: Path) -> None:
     source = tmp_path / "op.c"
     source.write_text(OPERATOR % (6, "from_c"))
     opwright.load("from_c", [source])
@@ -109,13 +119,13 @@ def test_a_c_source_is_compiled_as_pytorchs_builder_does(tmp_path: Path) -> None
 
 
 def test_a_program_is_built_and_runs() -> None:
-    # At most one compile of the whole C++ API in this file: the others are stable.
+    # At most one source in this file compiles against the whole C++ API; the others use the stable ABI.
     source = '#include <torch/headeronly/core/ScalarType.h>\n#include <cstdio>\nint main() { std::puts("hello"); }\n'
     path = opwright.load("hello", [Cache().keep_source(source, "hello.cpp")], is_standalone=True)
     assert subprocess.run([str(path)], capture_output=True, text=True, check=True).stdout == "hello\n"
 
 
-def test_what_a_loader_says_is_explained(tmp_path: Path) -> None:
+def test_errors_of_the_dynamic_loader_are_explained(tmp_path: Path) -> None:
     source = (
         'int missing_thing();\nextern "C" __attribute__((visibility("default"))) int f() { return missing_thing(); }\n'
     )
@@ -129,9 +139,11 @@ def test_what_a_loader_says_is_explained(tmp_path: Path) -> None:
             is_python_module=False,
             extra_ldflags=["-Wl,--unresolved-symbols=ignore-all"],
         )
-    with pytest.raises(LoadError, match=r"is not a Python module named no_module, and registers no operators: bind"):
+    with pytest.raises(LoadError, match=r"is not a Python module named no_module, and registers no operators: define"):
         opwright.load_inline("no_module", "int f() { return 1; }\n", no_implicit_headers=True)
-    with pytest.raises(LoadError, match=r"Likely causes:\n  1\. it is a Python module of another name \(other\): bind"):
+    with pytest.raises(
+        LoadError, match=r"Likely causes:\n  1\. it is a Python module with another name \(other\): define"
+    ):
         opwright.load_inline("this_name", BOUND % "other", no_implicit_headers=True)
     text = tmp_path / "text.so"
     text.write_text("not a library")
@@ -139,7 +151,7 @@ def test_what_a_loader_says_is_explained(tmp_path: Path) -> None:
         defined_namespaces(text)
 
 
-def test_what_opwright_does_not_build_is_refused() -> None:
+def test_sycl_is_rejected() -> None:
     with pytest.raises(ToolchainError, match="not SYCL"):
         opwright.load("sycl", ["a.cpp"], with_sycl=True)
     with pytest.raises(ToolchainError, match="not SYCL"):
@@ -147,12 +159,12 @@ def test_what_opwright_does_not_build_is_refused() -> None:
 
 
 @pytest.mark.skipif(torch.version.cuda is not None, reason="this PyTorch can load CUDA code")
-def test_cuda_code_for_a_cpu_build_of_pytorch_is_refused_before_it_is_compiled() -> None:
-    with pytest.raises(LoadError, match=r"contains CUDA code and this PyTorch \(.*\) is a CPU build"):
+def test_cuda_code_for_a_cpu_build_of_pytorch_is_rejected_before_compilation() -> None:
+    with pytest.raises(LoadError, match=r"contains CUDA code, but this PyTorch \(.*\) is a CPU build"):
         opwright.load_inline("cuda_here", OPERATOR % (1, "cuda_here"), cuda_sources="__global__ void k() {}")
 
 
-def test_importing_opwright_and_loading_leaves_no_torch_warning_and_no_noise(tmp_path: Path) -> None:
+def test_importing_opwright_and_loading_prints_nothing(tmp_path: Path) -> None:
     source = tmp_path / "op.cpp"
     source.write_text(OPERATOR % (1, "quiet"))
     program = f"import opwright\nopwright.load('quiet', [{str(source)!r}])\n"

@@ -1,4 +1,4 @@
-"""The models over native operators that are there to ship: right in what they say, and in each form they travel in."""
+"""The example models with native operators return correct results, in each form in which they are shipped."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ sys.path.insert(0, str(ROOT / "examples" / "models"))
 
 @dataclass(frozen=True)
 class Shipped:
-    """A model, what stands beside it, the operator that it calls, and which of its sizes may vary."""
+    """A model, its module, the operator that it calls, and its dynamic sizes."""
 
-    beside: Any
+    module: Any
     model: nn.Module
     operator: str
     sizes: tuple[dict[int, Any], ...]
 
     def differs_by(self, form: Callable[..., Tensor]) -> float:
-        """How far a form of the model lies from it on its samples, as a part of the largest score."""
+        """The largest deviation of a form of the model from it on its samples, relative to the largest score."""
         found = []
         with torch.no_grad():
-            for inputs in self.beside.samples():
+            for inputs in self.module.samples():
                 expected, got = self.model(*inputs), form(*inputs)
                 assert got.shape == expected.shape
                 found.append(float((got - expected).abs().max() / expected.abs().max()))
@@ -49,16 +49,16 @@ class Shipped:
 @pytest.fixture(scope="module")
 def surface() -> Shipped:
     opwright.open(ROOT / "ops" / "warp_perspective")
-    beside: Any = importlib.import_module("surface")
+    module: Any = importlib.import_module("surface")
     sizes = {0: Dim("height", min=64, max=4096), 1: Dim("width", min=64, max=4096)}
-    return Shipped(beside, beside.surface(), "opencv::warp_perspective", (sizes, {}))
+    return Shipped(module, module.surface(), "opencv::warp_perspective", (sizes, {}))
 
 
 @pytest.fixture(scope="module")
 def digit_reader() -> Shipped:
-    beside: Any = importlib.import_module("digit_reader")
+    module: Any = importlib.import_module("digit_reader")
     sizes = {0: Dim("batch", min=1, max=64)}
-    return Shipped(beside, beside.digit_reader(), "lltm::sequence", (sizes,))
+    return Shipped(module, module.digit_reader(), "lltm::sequence", (sizes,))
 
 
 @pytest.fixture(params=["digit_reader", pytest.param("surface", marks=pytest.mark.needs("opencv"))])
@@ -67,23 +67,23 @@ def shipped(request: pytest.FixtureRequest) -> Shipped:
     return found
 
 
-def test_a_scripted_model_is_the_model_also_once_it_was_saved(shipped: Shipped) -> None:
+def test_a_scripted_model_equals_the_model_before_and_after_saving(shipped: Shipped) -> None:
     scripted: Any = torch.jit.script(shipped.model)
     assert shipped.operator in str(scripted.inlined_graph)
-    assert [argument.name for argument in scripted.forward.schema.arguments] == ["self", *shipped.beside.shapes]
+    assert [argument.name for argument in scripted.forward.schema.arguments] == ["self", *shipped.module.shapes]
     loaded = torch.jit.load(io.BytesIO(scripted.save_to_buffer()))
     assert shipped.differs_by(loaded) == 0
     assert shipped.differs_by(torch.jit.freeze(loaded)) < 1e-5
 
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-def test_a_traced_model_is_the_model(shipped: Shipped) -> None:
-    first = next(shipped.beside.samples())
+def test_a_traced_model_equals_the_model(shipped: Shipped) -> None:
+    first = next(shipped.module.samples())
     assert shipped.differs_by(torch.jit.trace(shipped.model, first)) == 0
 
 
-def test_an_exported_model_is_the_model_at_every_size(shipped: Shipped) -> None:
-    first = next(shipped.beside.samples())
+def test_an_exported_model_equals_the_model_at_every_size(shipped: Shipped) -> None:
+    first = next(shipped.module.samples())
     with torch.no_grad():
         exported = torch.export.export(shipped.model, first, dynamic_shapes=shipped.sizes, strict=False)
     called = shipped.operator.replace("::", ".") + ".default"
@@ -91,41 +91,41 @@ def test_an_exported_model_is_the_model_at_every_size(shipped: Shipped) -> None:
     assert shipped.differs_by(exported.module()) == 0
 
 
-def test_samples_have_several_sizes_and_the_dtypes_that_are_said(shipped: Shipped) -> None:
-    samples = list(shipped.beside.samples())
+def test_samples_have_several_sizes_and_the_declared_dtypes(shipped: Shipped) -> None:
+    samples = list(shipped.module.samples())
     assert len({tuple(first.shape) for first, *_ in samples}) > 1
-    said = [shape.partition("[")[0] for shape in shipped.beside.shapes.values()]
+    said = [shape.partition("[")[0] for shape in shipped.module.shapes.values()]
     assert {tuple(str(tensor.dtype).removeprefix("torch.") for tensor in sample) for sample in samples} == {tuple(said)}
 
 
 @pytest.mark.needs("opencv")
-def test_surfaces_are_told_apart_at_looks_that_nobody_learnt_from(surface: Shipped) -> None:
+def test_surfaces_are_distinguished_in_views_that_were_not_used_for_training(surface: Shipped) -> None:
     generator = torch.Generator().manual_seed(2)
-    photographs, right = surface.beside.photographs(), []
+    photographs, right = surface.module.photographs(), []
     with torch.no_grad():
-        for number, name in enumerate(surface.beside.SURFACES):
-            looks = [surface.beside.look(photographs[name], generator) for _ in range(20)]
+        for number, name in enumerate(surface.module.SURFACES):
+            looks = [surface.module.look(photographs[name], generator) for _ in range(20)]
             right += [int(surface.model(photographs[name], look).argmax()) == number for look in looks]
     assert sum(right) > 0.85 * len(right)
 
 
-def test_digits_that_were_not_taught_are_read(digit_reader: Shipped) -> None:
-    _, digits = digit_reader.beside.load()
+def test_digits_that_were_not_used_for_training_are_recognized(digit_reader: Shipped) -> None:
+    _, digits = digit_reader.module.load()
     with torch.no_grad():
         right = digit_reader.model(digits.images).argmax(dim=1) == digits.labels
     assert right.float().mean() > 0.9
 
 
-def test_digits_are_learnt_the_same_each_time_and_threads_are_as_they_were(digit_reader: Shipped) -> None:
+def test_digits_are_learned_reproducibly_and_the_number_of_threads_is_restored(digit_reader: Shipped) -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(threads + 1)
-    again = digit_reader.beside.digit_reader()
+    again = digit_reader.module.digit_reader()
     assert torch.get_num_threads() == threads + 1
     torch.set_num_threads(threads)
     assert all(map(torch.equal, again.state_dict().values(), digit_reader.model.state_dict().values()))
 
 
 @pytest.mark.needs("opencv")
-def test_surfaces_are_learnt_the_same_each_time(surface: Shipped) -> None:
-    again = surface.beside.surface()
+def test_surfaces_are_learned_reproducibly(surface: Shipped) -> None:
+    again = surface.module.surface()
     assert all(map(torch.equal, again.state_dict().values(), surface.model.state_dict().values()))

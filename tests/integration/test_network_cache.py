@@ -1,4 +1,4 @@
-"""A cache on a file system of the network, which several machines use, and whose locks each of them has for itself."""
+"""A cache on a network file system that several machines share, with locks that are local to each machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ for source in sys.argv[1:]:
 
 @pytest.fixture
 def machines(tmp_path: Path) -> Iterator[list[Path]]:
-    """One folder, as two machines would have it mounted."""
+    """One folder, mounted as on two machines."""
     (tmp_path / "served").mkdir()
     (tmp_path / "ssh").write_text("#!/bin/sh\nexec /usr/lib/openssh/sftp-server\n")
     (tmp_path / "ssh").chmod(0o755)
@@ -52,9 +52,7 @@ def _start(cache: Path, sources: list[Path]) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_two_machines_that_build_the_same_at_once_do_not_disturb_each_other(
-    machines: list[Path], tmp_path: Path
-) -> None:
+def test_two_machines_can_build_the_same_library_concurrently(machines: list[Path], tmp_path: Path) -> None:
     mount = mount_of(machines[0] / "cache")
     assert mount is not None
     assert not mount.locks_reach_other_machines

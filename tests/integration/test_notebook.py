@@ -1,4 +1,4 @@
-"""`%%opwright` in real kernels of Jupyter, driven as programs that run notebooks do."""
+"""`%%opwright` in real Jupyter kernels, driven as by programs that run notebooks."""
 
 from __future__ import annotations
 
@@ -31,6 +31,27 @@ int answer(int x) {
 }
 at::Tensor twice(const at::Tensor& x) { return x + x; }
 """
+DESCRIBED = """\
+import opwright
+from torch import Tensor
+
+library = opwright.Library("saved", sources=["cpu.cpp"])
+
+
+@library.op
+def plus(x: Tensor) -> Tensor:
+    return x + 1
+"""
+KERNEL = """\
+#include <opwright/empty.h>
+#include <opwright/op.h>
+opwright::Tensor plus(const opwright::Tensor& x) {{
+    opwright::Tensor result = opwright::empty_like(x);
+    result.mutable_data_ptr<float>()[0] = x.const_data_ptr<float>()[0] + {value};
+    return result;
+}}
+OPWRIGHT_IMPL(saved, CPU, m) {{ m.impl("plus", OPWRIGHT_FN(plus)); }}
+"""
 
 
 class Kernel:
@@ -48,12 +69,12 @@ class Kernel:
         return list(cell.outputs)
 
     def result(self, source: str) -> str:
-        """What the last line of a cell gives."""
+        """The value of the last line of a cell."""
         (output,) = self.run(source)
         return str(output["data"]["text/plain"]) if "data" in output else str(output)
 
     def error(self, source: str) -> tuple[str, str]:
-        """The name of the error that a cell raises, and all that is shown of it."""
+        """The name of the error that a cell raises, and the text that is shown."""
         (output,) = [one for one in self.run(source) if one["output_type"] == "error"]
         return output["ename"], "\n".join(output["traceback"])
 
@@ -70,9 +91,9 @@ def operator(value: int, **more: str) -> str:
     return OPERATOR.format(value=value, **{"parameter": "", "argument": "", **more})
 
 
-def test_a_cell_that_registers_an_operator_is_run_twenty_times_with_changes(kernel: Kernel) -> None:
+def test_a_cell_that_registers_an_operator_can_be_changed_and_run_twenty_times(kernel: Kernel) -> None:
     for run in range(20):
-        value = run % 6  # found built from the seventh time on
+        value = run % 6  # found in the cache from the seventh time on
         has_second = value % 3 == 2
         more = {"parameter": ", int64_t y", "argument": ", int y=100"} if has_second else {}
         assert kernel.run(operator(value, **more)) == []
@@ -87,7 +108,7 @@ def test_a_cell_that_registers_an_operator_is_run_twenty_times_with_changes(kern
     assert kernel.result("handle(1)") == "2"
 
 
-def test_an_error_of_the_compiler_names_the_line_of_the_cell_and_nothing_else(kernel: Kernel) -> None:
+def test_a_compiler_error_names_only_the_line_of_the_cell(kernel: Kernel) -> None:
     source = "%%opwright broken\n" + SHORT.format(namespace="broken") + "int64_t f(int64_t x) {\n    return nowhere;\n}"
     name, shown = kernel.error(source)
     number = kernel.notebook.cells[-1]["execution_count"]
@@ -100,7 +121,7 @@ def test_an_error_of_the_compiler_names_the_line_of_the_cell_and_nothing_else(ke
     assert kernel.result("'broken' in globals()") == "False"
 
 
-def test_what_stops_a_cell_stops_a_program_that_runs_the_notebook(kernel: Kernel) -> None:
+def test_an_error_in_a_cell_stops_a_program_that_runs_the_notebook(kernel: Kernel) -> None:
     from nbclient.exceptions import CellExecutionError
 
     kernel.client.allow_errors = False
@@ -115,6 +136,23 @@ def test_what_stops_a_cell_stops_a_program_that_runs_the_notebook(kernel: Kernel
         kernel.client.allow_errors = True
 
 
+def test_a_saved_cell_is_a_source_of_the_library_that_it_implements(kernel: Kernel, tmp_path: Path) -> None:
+    (tmp_path / "op.py").write_text(DESCRIBED)
+    line = f"%%opwright saved --definitions {tmp_path} --save {tmp_path}/cpu.cpp"
+    for value in (1, 2):
+        body = KERNEL.format(value=value)
+        assert kernel.run(f"{line}\n{body}") == []
+        assert (tmp_path / "cpu.cpp").read_text().strip() == body.strip()
+        assert kernel.result("import torch\nsaved.plus(torch.zeros(1))") == f"tensor([{value}.])"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cpu.cpp", "op.py"]
+
+
+def test_a_cell_that_cannot_be_saved_is_not_built(kernel: Kernel, tmp_path: Path) -> None:
+    (output,) = kernel.run(f"%%opwright lost --save {tmp_path}/missing/cpu.cpp\nint a;")
+    assert output["text"].startswith(f"UsageError: %%opwright: --save cannot write {tmp_path}/missing/cpu.cpp: No such")
+    assert kernel.result("'lost' in globals()") == "False"
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -126,7 +164,7 @@ def test_what_stops_a_cell_stops_a_program_that_runs_the_notebook(kernel: Kernel
         ("mine --func f", "unrecognized arguments: --func f"),
     ],
 )
-def test_a_wrong_option_is_one_line(kernel: Kernel, line: str, message: str) -> None:
+def test_an_invalid_option_is_reported_in_one_line(kernel: Kernel, line: str, message: str) -> None:
     (output,) = kernel.run(f"%%opwright {line}\nint a;")
     assert output["name"] == "stderr"
     assert output["text"].startswith(f"UsageError: %%opwright: {message}")
@@ -135,12 +173,22 @@ def test_a_wrong_option_is_one_line(kernel: Kernel, line: str, message: str) -> 
 
 def test_the_help_lists_every_option_with_examples(kernel: Kernel) -> None:
     shown = kernel.result("print(get_ipython().find_cell_magic('opwright').__doc__)")
-    for word in ("--functions", "--cuda", "--cflags", "--ldflags", "--include", "--package", "--definitions", "--abi"):
+    for word in (
+        "--functions",
+        "--cuda",
+        "--cflags",
+        "--ldflags",
+        "--include",
+        "--package",
+        "--definitions",
+        "--save",
+        "--abi",
+    ):
         assert word in shown
     assert "%%opwright mine" in shown
 
 
-def test_a_cell_is_bound_with_functions_and_its_errors_are_ordinary(kernel: Kernel) -> None:
+def test_functions_of_a_cell_are_bound_and_raise_ordinary_errors(kernel: Kernel) -> None:
     for _ in range(2):
         assert kernel.run(BOUND) == []
         assert kernel.result("import torch\n(bound.answer(1), bound.twice(torch.ones(1)))") == "(43, tensor([2.]))"
@@ -150,7 +198,7 @@ def test_a_cell_is_bound_with_functions_and_its_errors_are_ordinary(kernel: Kern
     assert "Traceback" in shown
 
 
-def test_cells_with_two_namespaces_or_a_described_one_set_the_right_variables(kernel: Kernel, tmp_path: Path) -> None:
+def test_cells_with_two_namespaces_or_definitions_set_the_right_variables(kernel: Kernel, tmp_path: Path) -> None:
     twice = "int64_t f(int64_t x) { return 2 * x; }\n"
     first, second = (
         SHORT.format(namespace="one"),
@@ -160,8 +208,8 @@ def test_cells_with_two_namespaces_or_a_described_one_set_the_right_variables(ke
     assert kernel.run(f"%%opwright both\n{head}\n{twice}{rest}{second}") == []
     assert kernel.result("(one.f(1), two.f(1), 'both' in globals())") == "(2, 2, False)"
     (tmp_path / "op.py").write_text(
-        'import opwright\nlibrary = opwright.Library("told")\n@library.op\ndef f(x: int) -> int:\n    return 2 * x\n'
+        'import opwright\nlibrary = opwright.Library("given")\n@library.op\ndef f(x: int) -> int:\n    return 2 * x\n'
     )
-    impl = 'OPWRIGHT_IMPL(told, CompositeExplicitAutograd, m) { m.impl("f", OPWRIGHT_FN(f)); }'
+    impl = 'OPWRIGHT_IMPL(given, CompositeExplicitAutograd, m) { m.impl("f", OPWRIGHT_FN(f)); }'
     assert kernel.run(f"%%opwright mine_too --definitions '{tmp_path}'\n{head}\n{twice}{impl}") == []
     assert kernel.result("mine_too.f(4)") == "8"

@@ -1,4 +1,4 @@
-"""Tensors and cv::Mats over the same memory: what OpenCV sees is where the tensor lies, and the other way round."""
+"""Tensors and cv::Mats share memory: OpenCV accesses the tensor's own data, and vice versa."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Tensor total(const Tensor& tensor) {
 
 void fill(Tensor& tensor, double value) { opwright::mat_to_write(tensor).setTo(value); }
 
-// A fresh Mat, its pixels numbered from 0; a crop of it when `margin` is above 0.
+// A new Mat with pixels numbered from 0, or a crop of it if `margin` is positive.
 std::tuple<Tensor, int64_t> fresh(int64_t rows, int64_t cols, int64_t depth, int64_t channels, int64_t margin) {
     cv::Mat mat(rows + 2 * margin, cols + 2 * margin, CV_MAKETYPE(depth, channels));
     if (!mat.empty()) {
@@ -58,7 +58,7 @@ std::tuple<Tensor, int64_t> fresh(int64_t rows, int64_t cols, int64_t depth, int
 
 Tensor empty() { return opwright::tensor_from(cv::Mat()); }
 
-// How many Mats share the pixels of the tensor that `kept` made last.
+// Counts the Mats that share the pixels of the tensor that `kept` returned last.
 cv::Mat witness;
 Tensor kept() {
     witness = cv::Mat(4, 4, CV_8UC3);
@@ -107,7 +107,7 @@ OPWRIGHT_LIBRARY(opencv_header, m) {
 }
 """
 
-# The CV_ depths, in their order.
+# The CV_ depths, in order.
 DTYPES = [
     torch.uint8,
     torch.int8,
@@ -128,7 +128,7 @@ def ops() -> Any:
 
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
-    ops()  # a build that fails, fails once
+    ops()  # so that a failing build fails only once
 
 
 def expected(tensor: Tensor) -> list[int]:
@@ -140,7 +140,7 @@ def expected(tensor: Tensor) -> list[int]:
 
 @pytest.mark.parametrize("shape", [(4, 5), (4, 5, 1), (4, 5, 3), (1, 5, 2), (4, 1, 512), (1, 1, 1), (1, 1)])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_opencv_sees_a_tensor_where_it_lies(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+def test_opencv_accesses_the_memory_of_a_tensor(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     tensor = torch.zeros(shape, dtype=dtype)
     assert ops().fits(tensor)
     assert ops().to_read(tensor) == expected(tensor)
@@ -165,7 +165,7 @@ FITTING: dict[str, Callable[[Tensor], Tensor]] = {
     "one pixel of any stride": lambda x: x[3:4, 4:5].transpose(0, 1),
     "one transposed column": lambda x: x[:, :1].transpose(0, 1)[:, :1],
     "a permuted single channel": lambda x: x[..., 0].contiguous()[None].permute(1, 2, 0),
-    "one row shown once": lambda x: x[3].expand(1, -1, -1),
+    "one row expanded once": lambda x: x[3].expand(1, -1, -1),
 }
 UNFITTING: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "transposed": (lambda x: x.transpose(0, 1), "the pixels of a row must be adjacent"),
@@ -173,10 +173,10 @@ UNFITTING: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "every second column": (lambda x: x[:, ::2], "the pixels of a row must be adjacent"),
     "one channel of three": (lambda x: x[..., 1], "the pixels of a row must be adjacent"),
     "every second channel": (lambda x: x[..., ::2], "the channels of a pixel must be adjacent"),
-    "one row shown often": (lambda x: x[:1].expand(4, -1, -1), "rows must not overlap"),
+    "one row expanded several times": (lambda x: x[:1].expand(4, -1, -1), "rows must not overlap"),
     "overlapping windows": (lambda x: x.flatten().unfold(0, 12, 6), "rows must not overlap"),
-    "rank 1": (lambda x: x[0, 0], r"a Mat takes \(height, width\) or \(height, width, channels\)"),
-    "rank 4": (lambda x: x[None], r"a Mat takes \(height, width\) or \(height, width, channels\)"),
+    "rank 1": (lambda x: x[0, 0], r"a Mat must be \(height, width\) or \(height, width, channels\)"),
+    "rank 4": (lambda x: x[None], r"a Mat must be \(height, width\) or \(height, width, channels\)"),
     "no channels": (lambda x: x[..., :0], "a Mat has 1 to 512 channels"),
     "too many channels": (lambda x: x[:1, :1, :1].expand(2, 2, 513), "a Mat has 1 to 512 channels"),
     "too many rows": (lambda x: x[:1, :1, 0].expand(2**31, 1), "a Mat has at most 2147483647 rows and columns"),
@@ -189,7 +189,7 @@ UNFITTING: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
 
 
 @pytest.mark.parametrize("view", FITTING)
-def test_opencv_sees_a_view_where_it_lies(view: str) -> None:
+def test_opencv_accesses_the_memory_of_a_view(view: str) -> None:
     tensor = FITTING[view](whole())
     assert ops().fits(tensor)
     assert ops().to_read(tensor) == expected(tensor)
@@ -198,7 +198,7 @@ def test_opencv_sees_a_view_where_it_lies(view: str) -> None:
 
 
 @pytest.mark.parametrize("view", UNFITTING)
-def test_a_view_that_no_mat_can_express_is_refused_with_the_reason(view: str) -> None:
+def test_a_view_that_no_mat_can_express_is_rejected_with_the_reason(view: str) -> None:
     make, message = UNFITTING[view]
     tensor = make(whole())
     assert not ops().fits(tensor)
@@ -207,14 +207,14 @@ def test_a_view_that_no_mat_can_express_is_refused_with_the_reason(view: str) ->
             op(tensor)
 
 
-def test_a_refusal_names_dtype_shape_and_strides() -> None:
+def test_an_error_names_dtype_shape_and_strides() -> None:
     with pytest.raises(
         RuntimeError, match=r"of float32 with shape \(12, 10, 3\) and strides \(3, 36, 1\): .* contiguous"
     ):
         ops().to_read(whole().transpose(0, 1))
 
 
-def test_a_tensor_on_another_device_is_refused() -> None:
+def test_a_tensor_on_another_device_is_rejected() -> None:
     with pytest.raises(RuntimeError, match=r"must be on cpu for a cv::Mat to share its memory, got meta.*: move it"):
         ops().to_read(torch.zeros(2, 2, device="meta"))
 
@@ -225,7 +225,7 @@ def test_a_tensor_on_another_device_is_refused() -> None:
     st.lists(st.integers(0, 40), min_size=3, max_size=3),
     st.integers(0, 9),
 )
-def test_every_layout_fits_or_is_refused_and_what_fits_is_read_right(
+def test_every_layout_fits_or_is_rejected_and_those_that_fit_are_read_correctly(
     shape: list[int], strides: list[int], offset: int
 ) -> None:
     numbers = torch.arange(1000, dtype=torch.float64)
@@ -242,10 +242,10 @@ def test_every_layout_fits_or_is_refused_and_what_fits_is_read_right(
 
 
 def is_lazy(tensor: Tensor) -> bool:
-    return bool(torch._C._is_cow_tensor(tensor))  # type: ignore[attr-defined]  # torch's stubs leave it out
+    return bool(torch._C._is_cow_tensor(tensor))  # type: ignore[attr-defined]  # torch's stubs omit it
 
 
-def test_reading_leaves_a_lazily_copied_tensor_shared_and_writing_does_not() -> None:
+def test_reading_keeps_a_copy_on_write_tensor_shared_and_writing_does_not() -> None:
     tensor = torch.ones(4, 4)
     lazy = torch._lazy_clone(tensor)
     assert ops().to_read(lazy)[0] == ops().to_read(tensor)[0]
@@ -256,7 +256,7 @@ def test_reading_leaves_a_lazily_copied_tensor_shared_and_writing_does_not() -> 
     assert tensor.unique().tolist() == [1]
 
 
-def test_opencv_writes_into_a_crop_and_nowhere_else() -> None:
+def test_opencv_writes_only_inside_a_crop() -> None:
     tensor = torch.zeros(5, 6)
     ops().fill(tensor[1:3, 2:5], 1.0)
     assert tensor.sum() == 6
@@ -274,14 +274,14 @@ def test_a_mat_becomes_a_tensor_over_the_same_pixels(dtype: torch.dtype, channel
     assert tensor.flatten().tolist() == [i % 100 for i in range(12 * channels)]
 
 
-def test_a_crop_of_a_mat_keeps_the_step_of_its_rows() -> None:
+def test_a_crop_of_a_mat_keeps_its_row_step() -> None:
     tensor, address = ops().fresh(2, 3, 0, 3, 1)
     assert tensor.data_ptr() == address
     assert tensor.stride() == (15, 3, 1)
     assert tensor[:, 0, 0].tolist() == [18, 33]
 
 
-def test_a_tensor_keeps_the_pixels_of_its_mat_until_the_last_view_is_gone() -> None:
+def test_a_tensor_keeps_the_pixels_of_its_mat_alive_until_the_last_view_is_gone() -> None:
     tensor = ops().kept()
     view = tensor[1:, 1:]
     assert ops().sharers() == 2
@@ -293,7 +293,7 @@ def test_a_tensor_keeps_the_pixels_of_its_mat_until_the_last_view_is_gone() -> N
     assert ops().sharers() == 1
 
 
-def test_a_tensor_keeps_the_owner_of_borrowed_pixels() -> None:
+def test_a_tensor_keeps_the_owner_of_borrowed_pixels_alive() -> None:
     tensor = ops().owned_by_another()
     assert tensor.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert ops().owner_lives()
@@ -306,20 +306,20 @@ def test_an_empty_mat_is_an_empty_tensor() -> None:
     tensor = ops().empty()
     assert (tensor.shape, tensor.dtype) == ((0, 0), torch.uint8)
     tensor, _ = ops().fresh(0, 3, 5, 2, 0)
-    assert tensor.shape == (0, 0, 2)  # what OpenCV makes of an empty crop
+    assert tensor.shape == (0, 0, 2)  # OpenCV's shape for an empty crop
 
 
-def test_a_mat_that_borrows_its_pixels_is_refused() -> None:
+def test_a_mat_that_borrows_its_pixels_is_rejected() -> None:
     with pytest.raises(RuntimeError, match=r"must own its pixels .*: clone\(\) it, or .* tensor_from\(mat, owner\)"):
         ops().borrowed()
 
 
-def test_a_mat_of_three_dimensions_is_refused() -> None:
+def test_a_mat_of_three_dimensions_is_rejected() -> None:
     with pytest.raises(RuntimeError, match=r"must have rows and columns .*, got 3 dimensions: reshape it first"):
         ops().cube()
 
 
-def test_an_error_of_opencv_becomes_one_line_with_the_function_that_refused() -> None:
+def test_an_opencv_error_becomes_one_line_with_the_failing_function() -> None:
     with pytest.raises(RuntimeError) as caught:
         ops().refused_by_opencv()
     message = str(caught.value)

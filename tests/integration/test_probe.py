@@ -1,4 +1,4 @@
-"""The probe: saved models with custom operators in a process without Python, asked and answered through files."""
+"""The probe: saved models with custom operators in a process without Python, with requests and responses in files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.integration.conftest import BuildOnce, Dynamic
 
-# An operator that multiplies, and, at some factors, does what operators do in bad hours.
+# An operator that multiplies, and that crashes, exits or throws for some arguments.
 OPERATOR = """
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
@@ -37,7 +37,7 @@ using opwright::Tensor;
 Tensor scale(const Tensor& x, double factor) {
     if (x.numel() == 7) throw std::runtime_error("seven is\\nunlucky");
     if (factor == -1) *static_cast<volatile int*>(nullptr) = 1;
-    if (factor == -2) std::thread([] { throw std::runtime_error("nobody catches this"); }).join();
+    if (factor == -2) std::thread([] { throw std::runtime_error("an uncaught error"); }).join();
     if (factor == -3) std::exit(0);
     if (factor == -4) throw 4;
     if (factor == -5) throw std::runtime_error("\\xff\\xfe");
@@ -50,13 +50,13 @@ Tensor scale(const Tensor& x, double factor) {
 OPWRIGHT_LIBRARY(hosted, m) { m.def("scale(Tensor x, float factor) -> Tensor"); }
 OPWRIGHT_IMPL(hosted, CPU, m) { m.impl("scale", OPWRIGHT_FN(scale)); }
 """
-# Says when its constructor runs, and holds nothing of PyTorch.
+# Prints a line when its constructor runs, and does not use PyTorch.
 SPEAKER = """
 #include <cstdio>
 __attribute__((constructor)) static void speak() {{ std::fputs("{words}\\n", {stream}); std::fflush({stream}); }}
 """
 REFUSED = """
-extern "C" __attribute__((visibility("default"))) const char* opwright_load_error() { return "it was not in the mood"; }
+extern "C" __attribute__((visibility("default"))) const char* opwright_load_error() { return "it is not supported"; }
 """
 THROWING = """
 #include <stdexcept>
@@ -64,7 +64,7 @@ static const struct Thrown {
     Thrown() { throw std::runtime_error("the namespace is taken"); }
 } thrown;
 """
-# In a process of its own: namespaces are taken for as long as a process lives.
+# Run in a separate process, because namespaces stay taken until a process exits.
 MODELS = """
 import sys
 from typing import Dict, List, Optional
@@ -126,7 +126,7 @@ for name, factor in (("compiled", 3.0), ("crashes", -1.0)):
 
 @dataclass(frozen=True)
 class Probe:
-    """The probe with no library linked, one with the operator's library linked, that library, and the models."""
+    """The probe without linked libraries, one linked with the operator's library, that library, and the models."""
 
     plain: Path
     linked: Path
@@ -193,7 +193,7 @@ def test_a_torchscript_model_runs_with_its_library(probe: Probe, call: Callable[
 
 
 @pytest.mark.parametrize("way", ["opened", "linked"])
-def test_a_compiled_package_is_given_the_tensors_alone(probe: Probe, call: Callable[..., ProbeRun], way: str) -> None:
+def test_a_compiled_package_receives_only_the_tensors(probe: Probe, call: Callable[..., ProbeRun], way: str) -> None:
     def request(size: int) -> tuple[Any, ...]:
         return torch.randn(size), 99.0, [torch.randn(size), torch.randn(size)]
 
@@ -210,7 +210,7 @@ def test_a_compiled_package_is_given_the_tensors_alone(probe: Probe, call: Calla
     assert done.python_mapped is False
 
 
-def test_a_library_is_linked_without_a_compile(probe: Probe, dynamic: Dynamic) -> None:
+def test_a_library_is_linked_without_compiling(probe: Probe, dynamic: Dynamic) -> None:
     artefact = build_plan(probe_plan([probe.library]))
     assert (artefact.path, artefact.compiled) == (probe.linked, ())
     assert str(probe.library) in dynamic(probe.linked, "needed")
@@ -219,7 +219,7 @@ def test_a_library_is_linked_without_a_compile(probe: Probe, dynamic: Dynamic) -
 
 
 @pytest.mark.parametrize("way", ["opened", "linked"])
-def test_libraries_are_set_up_in_the_order_in_which_they_are_given(
+def test_libraries_are_initialized_in_the_given_order(
     call: Callable[..., ProbeRun], compile_library: Callable[..., Path], way: str
 ) -> None:
     libraries = [compile_library(SPEAKER.format(words=words, stream="stdout")) for words in ("one", "two", "three")]
@@ -227,7 +227,7 @@ def test_libraries_are_set_up_in_the_order_in_which_they_are_given(
     assert call("identity.pt", (torch.ones(2),), **given).output.startswith("one\ntwo\nthree\nrequest 0\nanswered\n")
 
 
-def test_a_linked_library_is_found_by_its_own_name(
+def test_a_linked_library_is_found_by_its_soname(
     call: Callable[..., ProbeRun], compile_library: Callable[..., Path], tmp_path: Path
 ) -> None:
     speaker = compile_library(SPEAKER.format(words="found", stream="stdout"))
@@ -240,7 +240,7 @@ def test_a_linked_library_is_found_by_its_own_name(
     assert done.output.startswith("found\n")
 
 
-def test_arguments_and_results_of_every_kind_travel(call: Callable[..., ProbeRun]) -> None:
+def test_arguments_and_results_of_every_kind_are_transferred(call: Callable[..., ProbeRun]) -> None:
     x, y = torch.randn(2, 3), torch.ones(2)
     typed = (x, [y, y], 2, [3, 4], 2.5, [1.5], True, "w\N{LATIN SMALL LETTER O WITH DIAERESIS}rd", None, [None, y])
     loose: tuple[Any, ...] = (x, (y,), 2, (3,), 2, (1, 2), False, "", y, [])
@@ -259,7 +259,7 @@ def test_arguments_and_results_of_every_kind_travel(call: Callable[..., ProbeRun
 
 
 @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
-def test_tensors_keep_dtype_layout_and_bits(call: Callable[..., ProbeRun]) -> None:
+def test_tensors_keep_their_dtype_layout_and_bits(call: Callable[..., ProbeRun]) -> None:
     whole = torch.arange(24, dtype=torch.int32)
     dtypes = [
         *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
@@ -285,7 +285,7 @@ def test_tensors_keep_dtype_layout_and_bits(call: Callable[..., ProbeRun]) -> No
         )
 
 
-def test_conjugation_and_negation_that_is_yet_to_be_done_is_done(call: Callable[..., ProbeRun]) -> None:
+def test_lazy_conjugation_and_negation_are_resolved(call: Callable[..., ProbeRun]) -> None:
     tensors = [torch.randn(3, 2, dtype=torch.complex64).conj(), torch.randn(3, dtype=torch.complex64).conj().imag]
     done = call("identity.pt", *((tensor,) for tensor in tensors))
     assert [torch.equal(r.outputs[0], tensor) for r, tensor in zip(done.responses, tensors, strict=True)] == [
@@ -295,20 +295,20 @@ def test_conjugation_and_negation_that_is_yet_to_be_done_is_done(call: Callable[
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "reason"),
     [
-        ("a_dict.pt", "the model returned one GenericDict, which cannot be written: let it return tensors"),
-        ("sparse.pt", "the model returned a tensor of type SparseCPUFloatType, which cannot be written: let"),
+        ("a_dict.pt", "the model returned a value of type GenericDict, which cannot be written: return tensors"),
+        ("sparse.pt", "the model returned a tensor of type SparseCPUFloatType, which cannot be written: return"),
     ],
 )
-def test_a_result_that_cannot_be_written_is_that_request_s_error(
-    call: Callable[..., ProbeRun], model: str, said: str
+def test_a_result_that_cannot_be_written_is_an_error_of_its_request(
+    call: Callable[..., ProbeRun], model: str, reason: str
 ) -> None:
     (response,) = call(model, (torch.ones(2),)).responses
-    assert response.error.startswith(said)
+    assert response.error.startswith(reason)
 
 
-def test_gradients_are_those_of_python_to_the_last_bit(call: Callable[..., ProbeRun]) -> None:
+def test_gradients_are_bitwise_equal_to_those_in_python(call: Callable[..., ProbeRun]) -> None:
     def differentiable(x: Tensor, ys: Sequence[Tensor], _unused: Tensor, n: int) -> object:
         return x.sin() @ ys[0] + ys[1], [(x * n).to(torch.float16), x.argmax()]
 
@@ -338,12 +338,12 @@ def test_gradients_are_those_of_python_to_the_last_bit(call: Callable[..., Probe
 
 
 @pytest.mark.parametrize("backward", [True, False])
-def test_gradients_are_recorded_only_where_they_are_wanted(call: Callable[..., ProbeRun], backward: bool) -> None:
+def test_gradients_are_recorded_only_if_requested(call: Callable[..., ProbeRun], backward: bool) -> None:
     (response,) = call("records_gradients.pt", (torch.ones(2),), backward=backward).responses
     assert response.outputs == (backward,)
 
 
-def test_outputs_without_a_gradient_give_none(call: Callable[..., ProbeRun]) -> None:
+def test_outputs_without_a_gradient_return_none(call: Callable[..., ProbeRun]) -> None:
     (response,) = call("without_a_gradient.pt", (torch.ones(2, requires_grad=True),), backward=True).responses
     assert (response.error, response.gradients) == ("", (None,))
 
@@ -351,8 +351,8 @@ def test_outputs_without_a_gradient_give_none(call: Callable[..., ProbeRun]) -> 
 @pytest.mark.parametrize(
     ("factor", "signal", "error"),
     [
-        (-1.0, "SIGSEGV", "the probe was ended in request 1 by SIGSEGV"),
-        (-2.0, "SIGABRT", "the probe was ended in request 1 by SIGABRT: nobody catches this"),
+        (-1.0, "SIGSEGV", "the probe was terminated in request 1 by SIGSEGV"),
+        (-2.0, "SIGABRT", "the probe was terminated in request 1 by SIGABRT: an uncaught error"),
         (-3.0, "", "the probe exited in request 1 with status 0"),
     ],
 )
@@ -373,7 +373,7 @@ def test_a_package_that_crashes_leaves_no_files_behind(
     assert [path.name for path in tmp_path.iterdir()] == ["requests.pt"]
 
 
-def test_no_python_is_mapped_and_this_would_show_it(call: Callable[..., ProbeRun], tmp_path: Path) -> None:
+def test_no_python_is_mapped_and_the_test_would_detect_it(call: Callable[..., ProbeRun], tmp_path: Path) -> None:
     assert call("identity.pt", (torch.ones(2),)).python_mapped is False
     for name in ("libpython3.so", "libtorch_python.so"):
         stand_in = tmp_path / name
@@ -383,31 +383,29 @@ def test_no_python_is_mapped_and_this_would_show_it(call: Callable[..., ProbeRun
         assert call("identity.pt", (torch.ones(2),), env={"LD_PRELOAD": str(stand_in)}).python_mapped is True
 
 
-def test_what_a_library_says_when_it_is_opened_is_kept(
+def test_the_output_of_a_library_while_it_is_opened_is_kept(
     call: Callable[..., ProbeRun], compile_library: Callable[..., Path]
 ) -> None:
     library = compile_library(SPEAKER.format(words="a warning", stream="stderr"))
     assert call("identity.pt", (torch.ones(2),), libraries=[library]).output.startswith("a warning\n")
 
 
-@pytest.mark.parametrize(
-    ("source", "said"), [(REFUSED, "it was not in the mood"), (THROWING, "the namespace is taken")]
-)
-def test_a_library_that_is_refused_is_named_with_the_reason_and_nothing_else(
-    call: Callable[..., ProbeRun], compile_library: Callable[..., Path], source: str, said: str
+@pytest.mark.parametrize(("source", "reason"), [(REFUSED, "it is not supported"), (THROWING, "the namespace is taken")])
+def test_the_only_output_for_a_rejected_library_is_its_name_and_the_reason(
+    call: Callable[..., ProbeRun], compile_library: Callable[..., Path], source: str, reason: str
 ) -> None:
     library = compile_library(SPEAKER.format(words="noise", stream="stderr"), source)
     done = call("identity.pt", (torch.ones(2),), libraries=[library])
-    assert done.error == f"library {library} was refused: {said}"
+    assert done.error == f"library {library} was refused: {reason}"
     assert done.output == f"probe: {done.error}\n"
 
 
-def test_a_linked_library_that_is_refused_is_named_with_the_reason(
+def test_a_rejected_linked_library_is_named_with_the_reason(
     call: Callable[..., ProbeRun], compile_library: Callable[..., Path]
 ) -> None:
     library = compile_library(REFUSED)
     done = call("identity.pt", (torch.ones(2),), program=build_probe([library]))
-    assert done.error == f"library {library} was refused: it was not in the mood"
+    assert done.error == f"library {library} was refused: it is not supported"
 
 
 @pytest.mark.parametrize(
@@ -416,7 +414,7 @@ def test_a_linked_library_that_is_refused_is_named_with_the_reason(
         ("", 2, "usage: probe "),
         ("scaled.pt requests", 2, "usage: probe "),
         ("scaled.pt requests out --fast", 2, "'--fast' is unknown or lacks its value; usage: probe "),
-        ("compiled.pt2 requests out --backward", 2, r"compiled\.pt2 is compiled, and holds no gradients: leave"),
+        ("compiled.pt2 requests out --backward", 2, r"compiled\.pt2 is compiled and has no gradients: omit"),
         ("nowhere.pt requests out", 24, r"model nowhere\.pt does not exist$"),
         ("nowhere.pt2 requests out", 24, r"model nowhere\.pt2 does not exist$"),
         ("folder.pt requests out", 24, r"model folder\.pt is a folder$"),
@@ -424,11 +422,11 @@ def test_a_linked_library_that_is_refused_is_named_with_the_reason(
         ("identity.pt requests out --library nowhere.so", 24, r"library nowhere\.so does not exist$"),
         ("text_file.pt requests out", 35, r"model text_file\.pt cannot be read: .*not a ZIP archive"),
         ("text_file.pt2 requests out", 35, r"model text_file\.pt2 cannot be read: .*not a ZIP archive"),
-        ("scaled.pt requests out", 33, r"model scaled\.pt needs the operator hosted::scale, which no library .*: name"),
+        ("scaled.pt requests out", 33, r"model scaled\.pt needs the operator hosted::scale, .*: pass its library"),
         ("compiled.pt2 requests out", 33, r"model compiled\.pt2 needs the operator hosted::scale, which no library"),
         ("identity.pt text_file.pt out", 36, r"requests text_file\.pt cannot be read: .*not a ZIP archive"),
-        ("identity.pt a_dict out", 36, "requests a_dict hold one GenericDict; expected a list with one tuple"),
-        ("identity.pt no_tuples out", 36, "requests no_tuples hold for a call one Tensor; expected a list with one"),
+        ("identity.pt a_dict out", 36, "requests a_dict are of type GenericDict; expected a list with one tuple"),
+        ("identity.pt no_tuples out", 36, "requests no_tuples contain a call of type Tensor; expected a list with one"),
         (
             "identity.pt requests out --library text_file.so",
             31,
@@ -438,7 +436,7 @@ def test_a_linked_library_that_is_refused_is_named_with_the_reason(
         ("identity.pt requests folder.pt", 44, r"responses folder\.pt cannot be written$"),
     ],
 )
-def test_what_keeps_the_probe_from_running_is_one_line_and_an_exit_code(
+def test_an_error_that_prevents_a_run_is_one_line_and_an_exit_code(
     probe: Probe, arguments: str, exit_code: int, message: str
 ) -> None:
     before = sorted(probe.models.rglob("*"))
@@ -451,7 +449,7 @@ def test_what_keeps_the_probe_from_running_is_one_line_and_an_exit_code(
     assert sorted(probe.models.rglob("*")) == before
 
 
-def test_help_is_no_failure(probe: Probe) -> None:
+def test_help_is_not_a_failure(probe: Probe) -> None:
     done = subprocess.run([probe.plain, "--help"], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("usage: probe ")

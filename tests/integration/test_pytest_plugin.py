@@ -54,14 +54,14 @@ def run(project: Path, *arguments: str) -> tuple[int, str]:
     return ended.returncode, ended.stdout
 
 
-def test_every_operator_in_every_runtime_is_a_test(project: Path) -> None:
+def test_each_operator_in_each_runtime_is_a_test(project: Path) -> None:
     written(project, "x * factor")
     status, output = run(project, "--opwright", "--collect-only", "-q")
     assert status == 0, output
     assert len(re.findall(r"<CellItem scale\[[\w-]+\]>", output)) == 11
 
 
-def test_a_correct_operator_passes_and_what_does_not_apply_is_skipped_with_its_reason(project: Path) -> None:
+def test_a_correct_operator_passes_and_runtimes_that_do_not_apply_are_skipped_with_a_reason(project: Path) -> None:
     written(project, "x * factor")
     status, output = run(project, "--opwright", "--opwright-quick", "--junitxml=junit.xml", "-rs")
     assert status == 0, output
@@ -72,7 +72,7 @@ def test_a_correct_operator_passes_and_what_does_not_apply_is_skipped_with_its_r
     assert (suite.attrib["tests"], suite.attrib["failures"]) == ("11", "0")
 
 
-def test_processes_of_xdist_share_the_tests(project: Path) -> None:
+def test_xdist_distributes_the_tests(project: Path) -> None:
     written(project, "x * factor")
     status, output = run(project, "--opwright", "--opwright-quick", "-n", "2", "-k", "eager or trace")
     assert status == 0, output
@@ -80,7 +80,7 @@ def test_processes_of_xdist_share_the_tests(project: Path) -> None:
     assert "2 passed" in output
 
 
-def test_a_failed_test_shows_what_a_check_shows(project: Path) -> None:
+def test_a_failed_test_shows_the_report_of_a_check(project: Path) -> None:
     written(project, "x + factor")
     status, output = run(project, "--opwright", "--opwright-quick", "--opwright-seed", "3", "-k", "eager")
     assert status == 1
@@ -91,11 +91,11 @@ def test_a_failed_test_shows_what_a_check_shows(project: Path) -> None:
     assert "Traceback" not in output
 
 
-def test_a_description_that_is_wrong_is_an_error_with_its_message(project: Path) -> None:
+def test_an_invalid_op_py_is_an_error_with_its_message(project: Path) -> None:
     (project / "ops/plugged/op.py").write_text("import opwright\nopwright.Library('aten')\n")
     status, output = run(project, "--opwright")
     assert status == 2
-    assert "the namespace 'aten' belongs to PyTorch" in output
+    assert "the namespace 'aten' is reserved for PyTorch" in output
 
 
 def test_without_the_option_nothing_is_collected(project: Path) -> None:

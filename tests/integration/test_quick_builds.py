@@ -1,4 +1,4 @@
-"""What makes builds quick changes nothing that they make: common functions, precompiled headers, PyTorch's frontend."""
+"""Faster builds have the same results: common functions, precompiled headers, no C++ frontend."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def outcome(path: Path) -> list[str]:
 
 
 def built(folder: Path) -> tuple[set[str], Path]:
-    """The names of the sources that a build compiled, and what it made."""
+    """The names of the sources that a build compiled, and its product."""
     artefact = build_described(folder)[1]
     return {source.name for source in artefact.compiled}, artefact.path
 
@@ -102,7 +102,7 @@ def test_common_functions_are_compiled_once_for_all_libraries(cache: Cache, fold
     assert built(other)[0] == {"definitions.cpp", "cpu.cpp"}
 
 
-def test_headers_are_precompiled_beside_an_edit_and_then_used(
+def test_headers_are_precompiled_during_one_build_and_used_by_the_next(
     cache: Cache, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
@@ -130,7 +130,7 @@ def test_an_object_is_the_same_with_precompiled_headers(
     assert outcome(built(folder)[1]) == outcome(first)
 
 
-def test_a_changed_header_of_opwrights_is_seen_through_precompiled_ones(
+def test_a_changed_opwright_header_invalidates_precompiled_ones(
     cache: Cache, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
@@ -154,7 +154,7 @@ def test_a_changed_header_of_opwrights_is_seen_through_precompiled_ones(
 @pytest.mark.parametrize(
     "before", ["#define OPWRIGHT_COMMON_ELSEWHERE_2 1\n", "#if 1\n", "#undef NDEBUG\n", '#include "sets.h"\n']
 )
-def test_nothing_is_precompiled_behind_a_directive(
+def test_nothing_is_precompiled_after_a_directive(
     cache: Cache, folder: Path, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
@@ -180,7 +180,7 @@ def extension(tmp_path: Path, cache: Cache, expression: str) -> Path:
 
 @pytest.fixture
 def without_frontend(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """For each time that ninja starts, whether it compiles without the frontend."""
+    """Whether ninja compiles without the frontend, for each of its runs."""
     seen: list[bool] = []
 
     def recorded(command: Sequence[str], **options: Any) -> Completed:
@@ -217,7 +217,7 @@ def test_an_extension_that_needs_the_frontend_is_compiled_with_it(
         "void parallel() { at::parallel_for(0, 1, 1, [](int64_t, int64_t) {}); torch::NoGradGuard guard; }",
     ],
 )
-def test_what_a_source_names_is_there(
+def test_parts_that_a_source_names_are_declared(
     tmp_path: Path, cache: Cache, without_frontend: list[bool], declaration: str
 ) -> None:
     source = tmp_path / "named.cpp"
@@ -226,7 +226,7 @@ def test_what_a_source_names_is_there(
     assert without_frontend == [True]
 
 
-def test_an_error_of_the_authors_is_reported_at_once(
+def test_an_error_in_the_authors_code_is_not_compiled_again(
     tmp_path: Path, cache: Cache, without_frontend: list[bool]
 ) -> None:
     with pytest.raises(BuildError, match=r"tensr. was not declared in this scope") as raised:

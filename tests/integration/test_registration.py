@@ -1,4 +1,4 @@
-"""What registered operators do in a live torch: every carried type, errors, leaks, and namespaces that are taken."""
+"""Tests of registered operators in torch: every supported type, errors, leaks, and taken namespaces."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEAD = "#include <opwright/op.h>\nusing namespace opwright;\n"
 
 @dataclass(frozen=True)
 class Base:
-    """A type of the schema language, its C++ type, its TorchScript type, and values of it."""
+    """A type of the schema language, its C++ type, its TorchScript type, and some values."""
 
     schema: str
     cpp: str
@@ -47,7 +47,7 @@ BASES = (
     Base("MemoryFormat", "MemoryFormat", "int", (torch.contiguous_format, torch.channels_last)),
 )
 
-# By schema, C++ and TorchScript; and what is made of the values of a base.
+# Types by schema, C++ and TorchScript, and a function that makes their values from those of a base.
 SHAPES: tuple[tuple[str, str, str, Callable[[tuple[Any, ...]], list[Any]]], ...] = (
     ("{}", "{}", "{}", list),
     ("{}?", "std::optional<{}>", "Optional[{}]", lambda values: [*values, None]),
@@ -62,13 +62,13 @@ SHAPES: tuple[tuple[str, str, str, Callable[[tuple[Any, ...]], list[Any]]], ...]
     ),
 )
 
-CARRIED = [
+SUPPORTED = [
     pytest.param(base, index, id=shape[0].format(base.schema)) for base in BASES for index, shape in enumerate(SHAPES)
 ]
 
 
 def number(value: Any) -> Any:
-    """Returns what torch makes of an enumerator on its way out of an operator: its number, in lists too."""
+    """Returns the value that an operator returns for an enumerator, also in lists: its number."""
     if isinstance(value, list):
         return [number(one) for one in value]
     if isinstance(value, torch.dtype):
@@ -82,7 +82,7 @@ def number(value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def echoes(compile_library: Callable[..., Path]) -> None:
-    """Loads operators that return their argument, taken by value and by const reference, for each carried type."""
+    """Loads operators that return their argument, passed by value or const reference, for each supported type."""
     functions = []
     definitions = []
     for base in BASES:
@@ -109,7 +109,7 @@ def echoes(compile_library: Callable[..., Path]) -> None:
     void nothing() {}
     void written(Tensor& x) { torch::stable::fill_(x, 4.0); }
     bool is_none(std::optional<Tensor> x) { return !x; }
-    bool undefined_is_none() {  // through the dispatcher, as C++ autograd hands on a gradient that there is not
+    bool undefined_is_none() {  // through the dispatcher, like an undefined gradient in C++ autograd
         StableIValue stack[] = {torch::stable::detail::from(std::optional(Tensor()))};
         torch_call_dispatcher("echo::is_none", "", stack, TORCH_ABI_VERSION);
         return torch::stable::detail::to<bool>(stack[0]);
@@ -136,31 +136,31 @@ def echoes(compile_library: Callable[..., Path]) -> None:
 
 
 def same(one: object, other: object) -> bool:
-    return repr(one) == repr(other)  # tells 1 from True and 1.0, and looks into tensors and lists
+    return repr(one) == repr(other)  # distinguishes 1 from True and 1.0, also in tensors and lists
 
 
 @pytest.mark.usefixtures("echoes")
-@pytest.mark.parametrize(("base", "shape"), CARRIED)
-def test_every_carried_type_comes_back_as_it_went_in(base: Base, shape: int) -> None:
+@pytest.mark.parametrize(("base", "shape"), SUPPORTED)
+def test_every_supported_type_round_trips(base: Base, shape: int) -> None:
     for value in SHAPES[shape][3](base.values):
         assert same(getattr(torch.ops.echo, f"{base.schema}_{shape}")(value), number(value))
 
 
 @pytest.mark.usefixtures("echoes")
-@pytest.mark.parametrize(("base", "shape"), CARRIED)
-def test_every_carried_type_comes_back_in_torchscript(base: Base, shape: int) -> None:
+@pytest.mark.parametrize(("base", "shape"), SUPPORTED)
+def test_every_supported_type_round_trips_in_torchscript(base: Base, shape: int) -> None:
     kind = SHAPES[shape][2].format(base.script)
     unit = torch.jit.CompilationUnit(
         f"def f(x: {kind}) -> {kind}:\n    return torch.ops.echo.{base.schema}_{shape}(x)\n"
     )
     for value in SHAPES[shape][3](base.values):
-        # In TorchScript a dtype is its number.
+        # In TorchScript, a dtype is its number.
         given = number(value)
         assert same(unit.f(given), given)
 
 
 @pytest.mark.usefixtures("echoes")
-def test_views_see_what_they_are_given() -> None:
+def test_views_receive_the_contents_of_their_arguments() -> None:
     assert torch.ops.echo.view("a" * 40, "b") == "a" * 40 + "|b"
     assert torch.ops.echo.view("", None) == "|none"
     assert torch.ops.echo.array([1, 2], [3]) == [1, 2, 3]
@@ -168,7 +168,7 @@ def test_views_see_what_they_are_given() -> None:
 
 
 @pytest.mark.usefixtures("echoes")
-def test_results_come_one_by_one_and_not_at_all() -> None:
+def test_operators_return_several_results_or_none() -> None:
     tensor, n, text, flags = torch.ops.echo.many(torch.ones(2))
     assert (tensor.tolist(), n, text, flags) == ([1.0, 1.0], 3, "s", [True])
     assert torch.ops.echo.one(5) == 5
@@ -176,14 +176,14 @@ def test_results_come_one_by_one_and_not_at_all() -> None:
 
 
 @pytest.mark.usefixtures("echoes")
-def test_a_tensor_taken_by_reference_is_written_where_it_lies() -> None:
+def test_a_tensor_passed_by_reference_is_written_in_place() -> None:
     tensor = torch.zeros(2)
     torch.ops.echo.written(tensor)
     assert tensor.tolist() == [4.0, 4.0]
 
 
 @pytest.mark.usefixtures("echoes")
-def test_an_undefined_tensor_is_no_tensor() -> None:
+def test_an_undefined_tensor_is_none() -> None:
     assert torch.ops.echo.is_none(None)
     assert not torch.ops.echo.is_none(torch.ones(1))
     assert torch.ops.echo.undefined_is_none()
@@ -200,12 +200,12 @@ def test_an_undefined_tensor_is_no_tensor() -> None:
         ("written", "echo::written(Tensor(a!) arg0) -> ()"),
     ],
 )
-def test_the_schema_of_a_bare_name_is_the_signature(name: str, schema: str) -> None:
+def test_a_definition_by_name_derives_its_schema_from_the_signature(name: str, schema: str) -> None:
     assert str(getattr(torch.ops.echo, name).default._schema) == schema
 
 
 @pytest.mark.usefixtures("echoes")
-def test_a_kernel_with_a_tensor_is_for_cpu_and_one_without_is_for_every_device() -> None:
+def test_a_kernel_with_a_tensor_is_for_the_cpu_and_one_without_for_every_device() -> None:
     registered = torch._C._dispatch_has_kernel_for_dispatch_key
     assert registered("echo::many", "CPU")
     assert not registered("echo::many", "CompositeExplicitAutograd")
@@ -225,7 +225,7 @@ StableIValue string() {
     torch_new_string_handle(std::string(1000, 's').c_str(), 1000, &handle);
     return torch::stable::detail::from(handle);
 }
-// Torch's stack with a dtype that nobody knows: it fails to be read, with a string, a tensor and a list still to come.
+// A stack with an invalid dtype, which cannot be read, followed by a string, a tensor and a list.
 void unreadable(const Tensor& x) {
     StableIValue stack[] = {torch::stable::detail::from(int32_t{12345}), string(), torch::stable::detail::from(x),
                             torch::stable::detail::from(std::vector<StableIValue>{string(), string()})};
@@ -242,12 +242,14 @@ OPWRIGHT_LIBRARY(leaks, m) {
 
 
 def resident() -> int:
-    """Returns how many bytes of memory this process has mapped in."""
+    """Returns the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.parametrize("name", ["text", "view", "tensors", "throws", "unreadable"])
-def test_arguments_are_released_whatever_the_kernel_does(name: str, compile_library: Callable[..., Path]) -> None:
+def test_arguments_are_released_whether_the_kernel_returns_or_throws(
+    name: str, compile_library: Callable[..., Path]
+) -> None:
     torch.ops.load_library(compile_library(HEAD + LEAKS))
     tensor = torch.ones(1)
     text = "s" * 1000
@@ -269,11 +271,11 @@ def test_arguments_are_released_whatever_the_kernel_does(name: str, compile_libr
     before = resident()
     references = sys.getrefcount(tensor)
     call(20_000)
-    assert resident() - before < 4 << 20  # one leaked string a call would be 20 MB
+    assert resident() - before < 4 << 20  # one leaked string per call would be 20 MB
     assert sys.getrefcount(tensor) == references
 
 
-def test_what_a_kernel_throws_reaches_python_with_its_own_words(compile_library: Callable[..., Path]) -> None:
+def test_an_exception_of_a_kernel_reaches_python_with_its_message(compile_library: Callable[..., Path]) -> None:
     torch.ops.load_library(compile_library(HEAD + LEAKS))
     with pytest.raises(RuntimeError, match=r"^on purpose$"):
         torch.ops.leaks.throws(torch.ones(1), "", [])
@@ -282,16 +284,16 @@ def test_what_a_kernel_throws_reaches_python_with_its_own_words(compile_library:
 
 
 def load_in_a_fresh_process(script: str, *libraries: Path) -> tuple[dict[str, Any], str]:
-    """Runs a script after a prologue that knows how to load; returns what it put into `seen`, and its stderr."""
+    """Runs a script after a prologue that defines `load`; returns the contents of `seen`, and stderr."""
     prologue = """
 import ctypes, json, sys, torch
 libraries = sys.argv[1:]
 seen = {}
 def load(path):
     torch.ops.load_library(path)
-    said = ctypes.CDLL(path).opwright_load_error
-    said.restype = ctypes.c_char_p
-    return said() and said().decode()
+    message = ctypes.CDLL(path).opwright_load_error
+    message.restype = ctypes.c_char_p
+    return message() and message().decode()
 def kernels(*names):
     return [name for name in names if torch._C._dispatch_has_kernel(name)]
 """
@@ -317,7 +319,7 @@ OPWRIGHT_LIBRARY(free, m) { m.def("h", OPWRIGHT_FN(g)); }
 """
 
 
-def test_a_namespace_that_is_taken_is_one_clear_error_and_the_first_library_lives_on(
+def test_a_taken_namespace_is_one_clear_error_and_the_first_library_still_works(
     compile_library: Callable[..., Path],
 ) -> None:
     first, second = compile_library(HEAD + FIRST), compile_library(HEAD + SECOND)
@@ -334,11 +336,11 @@ seen["kernels"] = kernels("taken::f", "taken::g", "free::h")
     assert none is None
     assert "the namespace 'taken'" in error
     assert "is taken" in error
-    assert "give one of the two another name, or load only one of them" in error
+    assert "rename one of the two, or load only one of them" in error
     assert f"opwright: {error}\n" in stderr
     assert stderr.count("opwright: ") == 1
     assert seen["f"] == [1.0, 1.0]
-    # Nothing of the second is registered in the namespace, and its other namespace is as good as ever.
+    # Nothing of the second is registered in this namespace, but its other namespace works.
     assert seen["kernels"] == ["taken::f", "free::h"]
 
 
@@ -414,7 +416,7 @@ seen["f"] = torch.ops.taken.f(torch.ones(1)).tolist()
     ],
     ids=["type", "count", "result", "no definition", "schema", "key"],
 )
-def test_what_two_sources_disagree_about_is_an_error_when_they_are_loaded(
+def test_a_disagreement_between_two_sources_is_an_error_at_load_time(
     block: str, messages: list[str], compile_library: Callable[..., Path]
 ) -> None:
     kernel = """
@@ -428,12 +430,12 @@ def test_what_two_sources_disagree_about_is_an_error_when_they_are_loaded(
     )
     for message in messages:
         assert message in seen["error"]
-    assert "nothing of this shared object is registered in 'late'" in seen["error"]
+    assert "nothing from this shared object was registered in 'late'" in seen["error"]
     assert seen["kernels"] == []
     assert "opwright: " in stderr
 
 
-def test_a_kernel_whose_definition_came_from_elsewhere_with_another_count_says_so(
+def test_a_kernel_that_differs_from_an_external_definition_in_its_parameter_count_raises(
     compile_library: Callable[..., Path],
 ) -> None:
     library = compile_library(
@@ -450,13 +452,13 @@ def test_a_kernel_whose_definition_came_from_elsewhere_with_another_count_says_s
         torch.ops.elsewhere.f(torch.ones(1))
 
 
-def test_a_loader_can_see_which_namespaces_an_object_defines(compile_library: Callable[..., Path]) -> None:
+def test_an_object_lists_the_namespaces_that_it_defines(compile_library: Callable[..., Path]) -> None:
     handle = ctypes.CDLL(str(compile_library(HEAD + "OPWRIGHT_LIBRARY(looked_at, m) {}")))
     assert ctypes.c_char.in_dll(handle, "opwright_defines_looked_at")
     assert handle.opwright_load_error() == 0
 
 
-def test_objects_that_share_their_symbols_keep_registries_of_their_own(compile_library: Callable[..., Path]) -> None:
+def test_objects_with_shared_symbols_have_separate_registries(compile_library: Callable[..., Path]) -> None:
     first, second = compile_library(HEAD + FIRST), compile_library(HEAD + SECOND)
     seen, _ = load_in_a_fresh_process(
         """

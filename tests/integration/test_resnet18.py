@@ -1,4 +1,4 @@
-"""The deployment recipe: a model scripted and compared, and a bare C++ program that runs the file."""
+"""The deployment recipe: a model is scripted and compared, and a minimal C++ program runs the file."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ EXAMPLE: Any = importlib.import_module("resnet18")
 
 
 def recipe(*arguments: str | Path) -> None:
-    """Runs the script in this process, which has imported what it needs already."""
+    """Run the script in this process, which has already imported its dependencies."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["recipe.py", *map(str, arguments)])
         runpy.run_path(str(FOLDER / "recipe.py"), run_name="__main__")
 
 
 class Few(nn.Module):
-    """Three classes, where five are asked for."""
+    """Returns three classes, where the program expects five."""
 
     def forward(self, image: Tensor) -> Tensor:
         return image.mean(dim=(2, 3))
 
 
 class Narrow(nn.Module):
-    """Takes what is no image, and stands within a branch: its source goes on where it is at fault."""
+    """Reshapes the image to a wrong size inside a branch, so that the reported source continues after the error."""
 
     def forward(self, image: Tensor) -> Tensor:
         if image.size(1) == 3:
@@ -51,7 +51,7 @@ class Narrow(nn.Module):
 
 
 class Unheard(nn.Module):
-    """Calls an operator that the program does not have."""
+    """Calls an operator that the program does not define."""
 
     def forward(self, image: Tensor) -> Tensor:
         result: Tensor = torch.ops.unheard.of(image)
@@ -59,7 +59,7 @@ class Unheard(nn.Module):
 
 
 class Pair(nn.Module):
-    """Gives two tensors."""
+    """Returns two tensors."""
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
         return image, image
@@ -67,7 +67,7 @@ class Pair(nn.Module):
 
 @dataclass(frozen=True)
 class Recipe:
-    """The folder with ts-infer in `build`, and beside it models."""
+    """The folder with ts-infer in `build`, and models next to it."""
 
     folder: Path
 
@@ -98,7 +98,7 @@ def followed(build_once: BuildOnce, cmake: Cmake) -> Recipe:
 
 
 @pytest.mark.needs("cmake")
-def test_what_is_saved_has_the_weights_that_were_given_and_the_next_command_names_them(followed: Recipe) -> None:
+def test_the_saved_model_has_the_given_weights_and_the_next_command_names_them(followed: Recipe) -> None:
     given = torch.load(followed.folder / "weights.pth", weights_only=True)
     saved = torch.jit.load(followed.folder / "resnet18.pt").state_dict()
     assert saved.keys() == given.keys()
@@ -112,7 +112,7 @@ def test_what_is_saved_has_the_weights_that_were_given_and_the_next_command_name
 
 
 @pytest.mark.needs("cmake")
-def test_the_program_says_of_noise_what_python_says(followed: Recipe) -> None:
+def test_the_program_prints_the_same_classes_of_noise_as_python(followed: Recipe) -> None:
     done = followed("resnet18.pt")
     assert (done.returncode, done.stderr) == (0, "")
     found = [line.split() for line in done.stdout.splitlines()]
@@ -143,9 +143,7 @@ def test_the_program_says_of_noise_what_python_says(followed: Recipe) -> None:
         ("pair.pt", 4, r"model pair\.pt is not a classifier .*Expected Tensor but got Tuple"),
     ],
 )
-def test_what_fails_is_one_line_and_an_exit_code(
-    followed: Recipe, arguments: str, exit_code: int, message: str
-) -> None:
+def test_a_failure_is_one_line_and_an_exit_code(followed: Recipe, arguments: str, exit_code: int, message: str) -> None:
     done = followed(*arguments.split())
     assert re.fullmatch(f"ts-infer: {message}.*\n", done.stderr), done.stderr
     assert (done.returncode, done.stdout) == (exit_code, "")
@@ -162,13 +160,13 @@ def test_classes_that_cannot_be_written_are_a_failure(followed: Recipe) -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({"fc.bias": torch.zeros(1000)}, "holds no weights of ResNet-18: .*Missing key"),
-        ({"fc.bias": torch.zeros(10)}, "holds no weights of ResNet-18: .*size mismatch for fc.bias"),
-        (Few(), "holds no weights of ResNet-18: Weights only load failed"),  # code, which safe loading refuses
-        (None, "holds no weights of ResNet-18: .*No such file"),
+        ({"fc.bias": torch.zeros(1000)}, "does not contain weights of ResNet-18: .*Missing key"),
+        ({"fc.bias": torch.zeros(10)}, "does not contain weights of ResNet-18: .*size mismatch for fc.bias"),
+        (Few(), "does not contain weights of ResNet-18: Weights only load failed"),  # code, which safe loading rejects
+        (None, "does not contain weights of ResNet-18: .*No such file"),
     ],
 )
-def test_weights_that_do_not_fit_are_refused_and_nothing_is_saved(
+def test_weights_that_do_not_match_are_rejected_and_nothing_is_saved(
     weights: object, message: str, tmp_path: Path
 ) -> None:
     if weights is not None:

@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[2] / "ops" / "warp_perspective"
 COMPILER = shutil.which("g++") or "g++"
 FLAGS = '["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g", "-O1"]'
 
-# Every dtype, interpolation and border, on shapes around the widths of vectors, contiguous and not.
+# Every dtype, interpolation and border, for shapes near the widths of vectors, contiguous and not.
 SWEEP = """
 import sys
 import torch
@@ -75,19 +75,19 @@ def _sanitized(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_warp_perspective_touches_no_memory_but_its_own(tmp_path: Path) -> None:
+def test_warp_perspective_accesses_only_its_own_memory(tmp_path: Path) -> None:
     (tmp_path / "cpu.cpp").write_bytes((FOLDER / "cpu.cpp").read_bytes())
-    said = (FOLDER / "op.py").read_text()
+    original = (FOLDER / "op.py").read_text()
     flags = f'packages=["opencv4"], cflags={FLAGS}, ldflags=["-fsanitize=address,undefined"]'
-    sanitized = said.replace('packages=["opencv4"]', flags)
-    assert sanitized != said
+    sanitized = original.replace('packages=["opencv4"]', flags)
+    assert sanitized != original
     (tmp_path / "op.py").write_text(sanitized)
     ran = _sanitized(SWEEP, tmp_path)
     assert ran.returncode == 0, ran.stderr[-4000:]
     assert ran.stdout == "calls 1003\n"
 
 
-def test_one_element_past_the_end_is_found(tmp_path: Path) -> None:
+def test_an_access_one_element_past_the_end_is_found(tmp_path: Path) -> None:
     (tmp_path / "op.py").write_text(OVERRUN.replace("FLAGS", FLAGS))
     (tmp_path / "cpu.cpp").write_text(OVERRUN_CPP)
     ran = _sanitized("import sys, torch, opwright; opwright.open(sys.argv[1]).ops.last(torch.ones(1000))", tmp_path)

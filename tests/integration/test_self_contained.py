@@ -1,4 +1,4 @@
-"""A self-contained bundle: it runs where there is nothing but the C library, and is refused where it was changed."""
+"""A self-contained bundle runs on a machine that has only the C library, and is rejected if it was changed."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ pytestmark = pytest.mark.needs("chroot", "opencv")
 ROOT = Path(__file__).parents[2]
 FORMATS = ("torchscript", "aoti")
 SAMPLES = 5
-# What a machine has to bring: the C library, in its pieces.
+# What a machine must provide: the libraries of the C library.
 C_LIBRARY = re.compile(r"ld-linux[-\w]*\.so\.\d|lib(c|m|mvec|dl|pthread|rt)\.so\.\d")
-# A line of the dynamic linker's own account of what it does.
+# A line of the dynamic linker's debug output.
 TOLD = re.compile(r" +\d+:\t.*|")
 REQUEST = '{"inputs": {"photograph": "/files/photograph_0.npy", "warp": "/files/warp_0.npy"}}\n'
-# In a process of its own: it opens operators and starts compilers.
+# Runs in a separate process, because it loads operators and starts compilers.
 SHIP = f"""
 import json
 import sys
@@ -79,7 +79,7 @@ for kind, load in (("torchscript", torch.jit.load), ("aoti", torch._inductor.aot
 
 @dataclass(frozen=True)
 class Bare:
-    """A root folder with the C library, a bundle, and `files`, where inputs lie."""
+    """A root folder with the C library, a bundle, and `files` with the inputs."""
 
     root: Path
     change_root: list[str]
@@ -97,7 +97,7 @@ class Bare:
 
 
 def ship(folder: Path) -> None:
-    """The bundle in both formats, each in a root folder of its own; what is large is there once."""
+    """Ship the bundle in both formats, each into a separate root folder; large files are stored once."""
     done = subprocess.run(
         [*python(), "-c", SHIP, folder],
         check=False,
@@ -116,7 +116,7 @@ def ship(folder: Path) -> None:
 
 
 def add_c_library(root: Path) -> None:
-    """Copy what the bundle takes from the machine, and see that it is the C library."""
+    """Copy the libraries that the bundle needs from the machine, and check that they are the C library."""
     bundle = root / "bundle"
     objects = [bundle / "run", bundle / "host" / "bin" / "opwright-host", *(bundle / "lib").iterdir()]
     where_it_looks = {**os.environ, "LD_LIBRARY_PATH": str(bundle / "host" / "lib")}
@@ -135,7 +135,7 @@ def add_c_library(root: Path) -> None:
 
 @pytest.fixture(scope="session")
 def shipped(build_once: BuildOnce, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder with a root folder for each format: half a gigabyte, which goes with the last who uses it."""
+    """The folder with a root folder for each format: half a gigabyte, removed by the last test process."""
     lock = FileLock(tmp_path_factory.getbasetemp().parent / "self_contained_users.lock")
     with lock:
         folder = build_once("self_contained", ship)
@@ -150,19 +150,19 @@ def shipped(build_once: BuildOnce, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def self_contained(shipped: Path) -> Iterator[Path]:
-    """The same, for one test at a time: some break it, and fix it again."""
+    """The same folder for one test at a time, because some tests damage it temporarily."""
     with FileLock(shipped / "lock"):
         yield shipped
 
 
 @pytest.fixture
 def bare(self_contained: Path, change_root: list[str]) -> Bare:
-    """The bundle of TorchScript."""
+    """The TorchScript bundle."""
     return Bare(self_contained / "torchscript", change_root)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_a_bundle_gives_on_a_bare_machine_what_python_gives(
+def test_a_bundle_returns_on_a_bare_machine_what_python_returns(
     self_contained: Path, change_root: list[str], kind: str
 ) -> None:
     machine = Bare(self_contained / kind, change_root)
@@ -172,7 +172,7 @@ def test_a_bundle_gives_on_a_bare_machine_what_python_gives(
     for number in range(SAMPLES):
         expected = torch.from_numpy(np.load(self_contained / f"{kind}_{number}.npy"))
         (found,) = np.load(machine.root / "files" / f"output_{number}.npz").values()
-        # Code that was compiled once is the same code here; of PyTorch's own kernels the sums may go in another order.
+        # Compiled code is the same here; PyTorch's own kernels may sum in another order.
         torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-5, atol=1e-5)
 
 
@@ -182,11 +182,11 @@ def test_a_bundle_verifies_itself_on_a_bare_machine(bare: Bare) -> None:
 
 
 def mapped_at_rest(pid: int) -> str:
-    """What a process has mapped once its operators are there and it does no more: it reads its standard input then."""
+    """The mappings of a process after it has loaded its operators and is waiting for standard input."""
     until, last, still = time.monotonic() + 60, ("", [""]), 0
     while time.monotonic() < until:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        now = (Path(f"/proc/{pid}/maps").read_text(), fields[10:12])  # the time that it has computed for
+        now = (Path(f"/proc/{pid}/maps").read_text(), fields[10:12])  # its CPU time
         still = still + 1 if now == last and state == "S" and "/opencv.so" in now[0] else 0
         if still == 20:
             return now[0]
@@ -196,7 +196,7 @@ def mapped_at_rest(pid: int) -> str:
 
 
 def mapped_by(bare: Bare, **environment: str) -> set[str]:
-    """The names of all files that a run on one request has mapped, read from outside: /proc is not in there."""
+    """The names of all files mapped by a run on one request, read from outside because the root has no /proc."""
     with subprocess.Popen(
         bare.command("--requests", "-", "--json", "-"),
         env=environment,
@@ -215,7 +215,7 @@ def mapped_by(bare: Bare, **environment: str) -> set[str]:
     return {Path(path).name for path in re.findall(r" (/\S+)$", mapped, re.MULTILINE)}
 
 
-def test_the_process_maps_no_libpython_and_this_test_would_see_it(bare: Bare) -> None:
+def test_the_process_maps_no_libpython_and_this_test_would_detect_it(bare: Bare) -> None:
     files = bare.root / "files"
     mapped = mapped_by(bare)
     assert {"opwright-host", "libtorch_cpu.so", "opencv.so", "libc.so.6"} <= mapped
@@ -226,7 +226,7 @@ def test_the_process_maps_no_libpython_and_this_test_would_see_it(bare: Bare) ->
 
 
 def opened_and_said(bare: Bare) -> tuple[int, set[str], list[str]]:
-    """The exit code of a run, the names of what the dynamic linker opened for it, and the lines of complaint."""
+    """The exit code of a run, the names of the files that the dynamic linker loaded, and the error lines."""
     done = bare.run("--requests", "/files/requests.jsonl", LD_DEBUG="files")
     opened = {Path(name).name for name in re.findall(r"file=(\S+) .*generating link map", done.stderr)}
     return done.returncode, opened, [line for line in done.stderr.splitlines() if not TOLD.fullmatch(line)]
@@ -234,7 +234,7 @@ def opened_and_said(bare: Bare) -> tuple[int, set[str], list[str]]:
 
 @contextmanager
 def one_bit_flipped(path: Path) -> Iterator[None]:
-    """While in it, the file has another bit in its middle."""
+    """Flip one bit in the middle of the file, temporarily."""
 
     def flip() -> None:
         with path.open("r+b") as file:
@@ -250,7 +250,7 @@ def one_bit_flipped(path: Path) -> Iterator[None]:
         flip()
 
 
-def test_a_bundle_that_is_whole_opens_its_own_libraries(bare: Bare) -> None:
+def test_an_unchanged_bundle_loads_its_own_libraries(bare: Bare) -> None:
     code, opened, _ = opened_and_said(bare)
     assert code == 0
     assert {"libc10.so", "libtorch_cpu.so", "libstdc++.so.6", "opencv.so"} <= opened
@@ -266,7 +266,7 @@ def test_a_bundle_that_is_whole_opens_its_own_libraries(bare: Bare) -> None:
         "manifest.sha256",
     ],
 )
-def test_one_flipped_bit_is_refused_before_anything_that_may_have_changed_is_opened(bare: Bare, name: str) -> None:
+def test_one_flipped_bit_is_rejected_before_any_changed_file_is_loaded(bare: Bare, name: str) -> None:
     with one_bit_flipped(bare.bundle / name):
         code, opened, said = opened_and_said(bare)
     assert code == 26
@@ -277,7 +277,7 @@ def test_one_flipped_bit_is_refused_before_anything_that_may_have_changed_is_ope
 
 
 @pytest.mark.parametrize("name", ["a:b", "a;b c", "$HOME", ":", "$x:/usr/lib"])
-def test_a_bundle_takes_its_own_libraries_whatever_its_path_is(bare: Bare, name: str) -> None:
+def test_a_bundle_loads_its_own_libraries_whatever_its_path_is(bare: Bare, name: str) -> None:
     moved = bare.root / name
     moved.mkdir(parents=True)
     bare.bundle.rename(moved / "bundle")
@@ -298,7 +298,7 @@ def test_a_bundle_takes_its_own_libraries_whatever_its_path_is(bare: Bare, name:
     assert {"libtorch_cpu.so", "libgomp.so.1", "libstdc++.so.6"} <= {Path(path).name for path in opened}
 
 
-def test_a_path_that_the_loader_would_replace_is_refused_in_one_line(bare: Bare) -> None:
+def test_a_path_that_the_loader_would_expand_is_rejected_in_one_line(bare: Bare) -> None:
     moved = bare.root / "$ORIGIN"
     moved.mkdir()
     bare.bundle.rename(moved / "bundle")
@@ -309,10 +309,10 @@ def test_a_path_that_the_loader_would_replace_is_refused_in_one_line(bare: Bare)
         (moved / "bundle").rename(bare.bundle)
         moved.rmdir()
     assert done.returncode == 31
-    assert re.fullmatch(r"host: library /\$ORIGIN/\S+ does not load: its path holds \$ORIGIN, .*\n", done.stderr)
+    assert re.fullmatch(r"host: library /\$ORIGIN/\S+ does not load: its path contains \$ORIGIN, .*\n", done.stderr)
 
 
-def test_libraries_of_the_users_do_not_come_before_the_bundles_own(bare: Bare) -> None:
+def test_the_users_libraries_do_not_come_before_the_bundles_own(bare: Bare) -> None:
     stranger = bare.root / "files" / "stranger"
     stranger.mkdir()
     try:
@@ -324,14 +324,14 @@ def test_libraries_of_the_users_do_not_come_before_the_bundles_own(bare: Bare) -
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_no_library_of_a_bundle_looks_where_it_was_built(bare: Bare, dynamic: Dynamic) -> None:
+def test_no_library_of_a_bundle_has_the_search_path_of_its_build(bare: Bare, dynamic: Dynamic) -> None:
     libraries = [*(bare.bundle / "host" / "lib").iterdir(), *(bare.bundle / "lib").iterdir()]
     for library in libraries:
         assert dynamic(library, "runpath") + dynamic(library, "rpath") == [], library
     assert dynamic(bare.bundle / "host" / "bin" / "opwright-host", "rpath") == ["$ORIGIN/../lib"]
 
 
-def test_a_search_path_is_taken_out_of_a_library_that_then_loads_as_before(tmp_path: Path, dynamic: Dynamic) -> None:
+def test_a_search_path_is_removed_from_a_library_that_still_loads(tmp_path: Path, dynamic: Dynamic) -> None:
     for number, flags in enumerate(("", "-Wl,-rpath,/build/of:nobody", "-Wl,--disable-new-dtags,-rpath,/build")):
         library = tmp_path / f"{number}.so"
         command: list[str | Path] = ["c++", "-shared", "-fPIC", "-o", library, "-x", "c++", "-", *flags.split()]
@@ -344,7 +344,7 @@ def test_a_search_path_is_taken_out_of_a_library_that_then_loads_as_before(tmp_p
         assert ctypes.CDLL(str(library)).answer() == 42
 
 
-def test_a_missing_library_and_one_too_many_are_refused_before_any_is_opened(bare: Bare) -> None:
+def test_a_missing_library_and_an_unexpected_one_are_rejected_before_any_is_loaded(bare: Bare) -> None:
     library, elsewhere = bare.bundle / "host" / "lib" / "libz.so.1", bare.root / "files" / "libz.so.1"
     library.rename(elsewhere)
     try:
@@ -356,8 +356,8 @@ def test_a_missing_library_and_one_too_many_are_refused_before_any_is_opened(bar
     finally:
         elsewhere.rename(library)
     for (code, opened, said), expected, message in (
-        (missing, 24, "host/lib/libz.so.1 of the bundle /bundle is missing; was the bundle copied whole?"),
-        (unexpected, 25, "host/lib/libother.so.1 of the bundle /bundle is not in its manifest; expected nothing "),
+        (missing, 24, "host/lib/libz.so.1 of the bundle /bundle is missing; was the bundle copied completely?"),
+        (unexpected, 25, "host/lib/libother.so.1 of the bundle /bundle is not in its manifest; expected only "),
     ):
         assert code == expected
         assert all(map(C_LIBRARY.fullmatch, opened))
@@ -365,7 +365,7 @@ def test_a_missing_library_and_one_too_many_are_refused_before_any_is_opened(bar
         assert said[0].startswith(f"host: {message}")
 
 
-def test_a_changed_launcher_is_seen_by_verify(bare: Bare) -> None:
+def test_verify_detects_a_changed_launcher(bare: Bare) -> None:
     verify = [sys.executable, "-m", "opwright", "verify", str(bare.bundle)]
     with one_bit_flipped(bare.bundle / "run"):
         done = subprocess.run(verify, check=False, capture_output=True, text=True)

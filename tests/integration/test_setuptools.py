@@ -90,7 +90,7 @@ def _setup(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=project, env=os.environ, capture_output=True, text=True, check=False)
 
 
-def test_operators_get_a_name_without_a_python_version_and_modules_get_pythons(project: Path) -> None:
+def test_file_names_have_a_python_version_for_modules_but_not_for_operators(project: Path) -> None:
     ended = _setup(project, "-q", "build", "--build-lib", "out")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     built = {path.name.partition(".")[0]: path.name for path in (project / "out" / "packaged").glob("*.so")}
@@ -104,22 +104,22 @@ def test_operators_get_a_name_without_a_python_version_and_modules_get_pythons(p
     assert used.stdout == "2 3\n", used.stderr
 
 
-def test_inplace_builds_lie_beside_the_package(project: Path) -> None:
+def test_inplace_builds_are_next_to_the_package(project: Path) -> None:
     assert _setup(project, "-q", "build_ext", "--inplace").returncode == 0
     assert (project / "packaged" / "from_library.so").is_file()
 
 
-def test_an_error_in_a_source_ends_the_build_with_its_place(project: Path) -> None:
+def test_an_error_in_a_source_fails_the_build_with_its_location(project: Path) -> None:
     (project / "alone.cpp").write_text("#include <opwright/op.h>\nint f() { return nowhere; }\n")
     ended = _setup(project, "-q", "build_ext", "--inplace")
     assert ended.returncode != 0
     assert "alone.cpp:2:18: error:" in ended.stderr
 
 
-def test_sources_and_library_exclude_each_other() -> None:
+def test_sources_and_library_are_mutually_exclusive() -> None:
     from opwright.cpp_extension import OpExtension
 
-    with pytest.raises(SpecError, match=r"OpExtension\('x'\) takes either sources= or library="):
+    with pytest.raises(SpecError, match=r"OpExtension\('x'\) requires either sources= or library="):
         OpExtension("x", ["a.cpp"], library="ops")
-    with pytest.raises(SpecError, match="takes either sources= or library="):
+    with pytest.raises(SpecError, match="requires either sources= or library="):
         OpExtension("x")

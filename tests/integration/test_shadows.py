@@ -1,4 +1,4 @@
-"""A file appears under a name that a compiler or the linker looked for in vain: the next build reads it."""
+"""Tests that the next build reads a file that appears where a compiler or the linker did not find one before."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _build(folder: Path, flags: str = "", *, source: str = "a.cpp", ldflags: str
 
 
 def _answer(artefact: Artefact) -> int:
-    # A copy: the same path is opened only once in a process.
+    # A copy, because a process opens the same path only once.
     copy = artefact.path.with_name(f"{time.monotonic_ns()}.so")
     shutil.copy(artefact.path, copy)
     answer = int(ctypes.CDLL(str(copy)).answer())
@@ -71,7 +71,7 @@ _APPEARS = {
     ),
     "iquote": ({"a.cpp": _QUOTES, "b/answer.h": _ONE, "q/other.h": ""}, "-iquote {0}/q -I{0}/b", "q/answer.h"),
     "idirafter": ({"a.cpp": _INCLUDES, "b/answer.h": _ONE}, "-idirafter {0}/a -idirafter {0}/b", "a/answer.h"),
-    "beside-the-header-that-includes": (
+    "next-to-the-including-header": (
         {"a.cpp": _QUOTES.replace("answer", "x/outer", 1), "x/outer.h": '#include "answer.h"\n', "b/answer.h": _ONE},
         "-I{0}/b",
         "x/answer.h",
@@ -125,7 +125,7 @@ def test_a_header_that_appears_is_read(folder: Path, files: dict[str, str], flag
 
 
 @pytest.mark.parametrize("variable", ["CPATH", "CPLUS_INCLUDE_PATH"])
-def test_a_header_that_appears_in_a_folder_of_a_variable_is_read(
+def test_a_header_that_appears_in_a_folder_from_an_environment_variable_is_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     _write(folder, {"a.cpp": _INCLUDES, "b/answer.h": _ONE})
@@ -135,7 +135,7 @@ def test_a_header_that_appears_in_a_folder_of_a_variable_is_read(
     assert _answer(_build(folder)) == 2
 
 
-def test_a_folder_that_makes_room_for_a_header_or_a_link_that_leads_elsewhere_is_seen(folder: Path) -> None:
+def test_a_folder_replaced_by_a_header_or_a_retargeted_link_is_detected(folder: Path) -> None:
     _write(
         folder,
         {
@@ -157,7 +157,7 @@ def test_a_folder_that_makes_room_for_a_header_or_a_link_that_leads_elsewhere_is
     assert _answer(_build(folder, flags)) == 2
 
 
-def test_a_link_that_leads_nowhere_and_then_somewhere_is_seen(folder: Path) -> None:
+def test_a_broken_link_whose_target_appears_is_detected(folder: Path) -> None:
     _write(folder, {"a.cpp": _INCLUDES, "b/answer.h": _ONE, "first/other.h": ""})
     (folder / "first/answer.h").symlink_to(folder / "later.h")
     assert _answer(_build(folder, "-I{0}/first -I{0}/b")) == 1
@@ -175,7 +175,7 @@ def test_a_header_that_appears_while_the_compiler_runs_is_read(folder: Path, mon
     assert _answer(_build(folder, "-I{0}/first -I{0}/b")) == 2
 
 
-def test_the_compilers_own_folders_are_searched_too(folder: Path) -> None:
+def test_the_default_folders_of_the_compiler_are_tracked(folder: Path) -> None:
     _write(folder, {"a.cpp": "#include <unistd.h>\nint a() { return 1; }\n"})
     _build(folder)
     absent: dict[str, list[str]] = {}
@@ -185,7 +185,7 @@ def test_the_compilers_own_folders_are_searched_too(folder: Path) -> None:
     assert "unistd.h" in absent["/usr/local/include"]
 
 
-def test_a_header_that_hides_one_of_those_that_are_precompiled_is_read(folder: Path) -> None:
+def test_a_header_that_shadows_a_precompiled_one_is_read(folder: Path) -> None:
     answers = f"#ifdef HIDDEN\n{_TWO}#else\n{_ONE}#endif\n"
     source = f"#include <opwright/check.h>\n{answers}{_ANSWER} {{ return ANSWER; }}\n"
     hidden = "torch/headeronly/macros/Macros.h"
@@ -197,11 +197,11 @@ def test_a_header_that_hides_one_of_those_that_are_precompiled_is_read(folder: P
     assert [build("first"), build("second"), build("third")] == [1, 1, 1]
     _write(folder, {f"own/{hidden}": f"#define HIDDEN\n#include_next <{hidden}>\n"})
     assert [build("third"), build("fourth")] == [2, 2]
-    assert len(list((Cache().root / "precompiled").iterdir())) <= 1  # they are not made again
+    assert len(list((Cache().root / "precompiled").iterdir())) <= 1  # they are not rebuilt
 
 
 @pytest.mark.needs("nvcc")
-def test_a_header_of_a_cuda_source_that_appears_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_header_that_appears_for_a_cuda_source_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")
     _write(
         folder, {"a.cu": _INCLUDES.replace("<answer.h>", '"b.h"'), "b/b.h": "#include <answer.h>", "b/answer.h": _ONE}
@@ -221,7 +221,7 @@ extern "C" {{{{ extern char held __attribute__((visibility("hidden"))); }}}}
 
 
 @pytest.mark.parametrize("name", ["{0}/held.bin", "held.bin"])
-def test_a_file_that_assembly_code_takes_in_is_seen(folder: Path, name: str) -> None:
+def test_a_change_to_a_file_that_assembly_code_includes_is_detected(folder: Path, name: str) -> None:
     text = _EMBEDS.format(".incbin", f'\\"{name.format(folder)}\\"')
     _write(folder, {"a.cpp": text, "held.bin": "1"})
     assert _answer(_build(folder, "-I{0}/first -I{0}")) == 1
@@ -230,7 +230,7 @@ def test_a_file_that_assembly_code_takes_in_is_seen(folder: Path, name: str) -> 
     assert _answer(_build(folder, "-I{0}/first -I{0}")) == 3
 
 
-def test_where_it_is_not_known_what_assembly_code_takes_in_it_is_compiled_every_time(folder: Path) -> None:
+def test_a_source_whose_assembly_includes_are_unknown_is_always_compiled(folder: Path) -> None:
     _write(folder, {"a.cpp": _EMBEDS.format(".incbin", '" NAME "'), "held.bin": "1"})
     flags = '-DNAME="\\"{0}/held.bin\\""'
     for answer in (1, 1, 4):
@@ -240,7 +240,7 @@ def test_where_it_is_not_known_what_assembly_code_takes_in_it_is_compiled_every_
 
 
 def _library(folder: Path, place: str, answer: int, *, shared: bool = False) -> None:
-    """Make the library `half`, in which `half()` is `answer`."""
+    """Build the library `half`, whose `half()` returns `answer`."""
     (folder / place).mkdir(parents=True, exist_ok=True)
     _write(folder, {"half.cpp": f"int half() {{ return {answer}; }}\n"})
     made = folder / place / ("libhalf.so" if shared else "half.o")
@@ -254,7 +254,7 @@ _CALLS = f"int half();\n{_ANSWER} {{ return half(); }}\n"
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_library_that_appears_in_a_folder_that_was_missing_is_linked(folder: Path, shared: bool) -> None:
+def test_a_library_that_appears_in_a_missing_folder_is_linked(folder: Path, shared: bool) -> None:
     _write(folder, {"a.cpp": _CALLS})
     _library(folder, "b", 1)
     flags = "-L{0}/first -L{0}/b -lhalf -Wl,-rpath,{0}/first"
@@ -264,19 +264,19 @@ def test_a_library_that_appears_in_a_folder_that_was_missing_is_linked(folder: P
     assert _answer(_build(folder, ldflags=flags)) == 2
 
 
-def test_a_library_that_appears_in_a_folder_of_a_variable_is_linked(
+def test_a_library_that_appears_in_a_folder_from_an_environment_variable_is_linked(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _write(folder, {"a.cpp": _CALLS})
     _library(folder, "b", 1)
-    (folder / "first").mkdir()  # the compiler passes on only those that exist
+    (folder / "first").mkdir()  # the compiler passes only existing folders to the linker
     monkeypatch.setenv("LIBRARY_PATH", f"{folder}/first:{folder}/b")
     assert _answer(_build(folder, ldflags="-lhalf")) == 1
     _library(folder, "first", 2)
     assert _answer(_build(folder, ldflags="-lhalf")) == 2
 
 
-def test_a_shared_library_that_appears_beside_an_archive_is_linked(folder: Path) -> None:
+def test_a_shared_library_that_appears_next_to_an_archive_is_linked(folder: Path) -> None:
     _write(folder, {"a.cpp": _CALLS})
     _library(folder, "b", 1)
     flags = "-L{0}/b -lhalf -Wl,-rpath,{0}/b"

@@ -1,4 +1,4 @@
-"""What the compiler says to a kernel that torch could not call: the test reads the message, as a user would."""
+"""Tests of the compiler's messages for kernels that torch cannot call."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 HEAD = "#include <opwright/op.h>\nusing namespace opwright;\n"
 
 
-def errors(said: str) -> list[str]:
-    return [line for line in said.splitlines() if "error:" in line]
+def errors(log: str) -> list[str]:
+    return [line for line in log.splitlines() if "error:" in line]
 
 
-# What a kernel must not take, as the compiler writes it, and what it should take.
+# The parameter types that a kernel must not have, as the compiler spells them, and what to use instead.
 FORBIDDEN = {
     "float": "use double",
     "long double": "use double",
@@ -35,7 +35,7 @@ FORBIDDEN = {
 
 
 @pytest.fixture(scope="module")
-def said_of_forbidden_types(compiler_refuses: Callable[..., str]) -> str:
+def forbidden_type_errors(compiler_refuses: Callable[..., str]) -> str:
     functions = "".join(f"void f{i}(const Tensor&, {kind}) {{}}\n" for i, kind in enumerate(FORBIDDEN))
     definitions = "".join(f'm.def("f{i}", OPWRIGHT_FN(f{i}));' for i in range(len(FORBIDDEN)))
     return compiler_refuses(
@@ -48,10 +48,10 @@ def said_of_forbidden_types(compiler_refuses: Callable[..., str]) -> str:
 
 
 @pytest.mark.parametrize("kind", FORBIDDEN)
-def test_a_parameter_of_a_type_that_torch_does_not_carry_names_the_type_to_use(
-    kind: str, said_of_forbidden_types: str
+def test_an_unsupported_parameter_type_is_an_error_that_names_the_type_to_use(
+    kind: str, forbidden_type_errors: str
 ) -> None:
-    about = said_of_forbidden_types.split(f"Value<{kind}>'")[1].split("In instantiation of", maxsplit=1)[0]
+    about = forbidden_type_errors.split(f"Value<{kind}>'")[1].split("In instantiation of", maxsplit=1)[0]
     (error,) = errors(about)
     assert FORBIDDEN[kind] in error
 
@@ -67,59 +67,59 @@ def test_a_parameter_of_a_type_that_torch_does_not_carry_names_the_type_to_use(
         ("HeaderOnlyArrayRef<bool>", "use std::vector<bool>"),
     ],
 )
-def test_a_list_or_an_optional_that_torch_does_not_carry_names_the_type_to_use(
+def test_an_unsupported_list_or_optional_is_an_error_that_names_the_type_to_use(
     kind: str, message: str, compiler_refuses: Callable[..., str]
 ) -> None:
-    said = compiler_refuses(
+    log = compiler_refuses(
         f"""{HEAD}
         void f(const Tensor&, {kind}) {{}}
         OPWRIGHT_LIBRARY(forbidden, m) {{ m.def("f", OPWRIGHT_FN(f)); }}"""
     )
-    assert message in errors(said)[0]
+    assert message in errors(log)[0]
 
 
 @pytest.mark.parametrize(("kind", "message"), [("float", "use double"), ("const char*", "use std::string")])
-def test_a_result_of_a_type_that_torch_does_not_carry_names_the_type_to_use(
+def test_an_unsupported_result_type_is_an_error_that_names_the_type_to_use(
     kind: str, message: str, compiler_refuses: Callable[..., str]
 ) -> None:
-    said = compiler_refuses(
+    log = compiler_refuses(
         f"""{HEAD}
         {kind} f(const Tensor&) {{ return {{}}; }}
         OPWRIGHT_LIBRARY(forbidden, m) {{ m.def("f", OPWRIGHT_FN(f)); }}"""
     )
-    assert message in errors(said)[0]
+    assert message in errors(log)[0]
 
 
-def test_a_type_that_torch_does_not_carry_is_named_once_where_a_schema_is_given_too(
+def test_an_unsupported_type_is_reported_once_even_with_a_schema(
     compiler_refuses: Callable[..., str],
 ) -> None:
-    said = compiler_refuses(
+    log = compiler_refuses(
         f"""{HEAD}
         Tensor f(const Tensor& x, float) {{ return x; }}
         OPWRIGHT_LIBRARY(forbidden, m) {{ m.def("f(Tensor x, float y) -> Tensor", OPWRIGHT_FN(f)); }}"""
     )
-    (error,) = errors(said)
+    (error,) = errors(log)
     assert "use double" in error
 
 
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        ("const Tensor& f(const Tensor& x) { return x; }", "use a result by value"),
-        ("std::string_view f(const Tensor&) { return {}; }", "a result owns what it holds"),
-        ("void f(std::vector<double>&) {}", "only a Tensor can be taken by non-const reference"),
+        ("const Tensor& f(const Tensor& x) { return x; }", "return the result by value"),
+        ("std::string_view f(const Tensor&) { return {}; }", "a result must own its data"),
+        ("void f(std::vector<double>&) {}", "only a Tensor can be passed by non-const reference"),
         ("void f(Tensor&&) {}", "not an rvalue reference"),
         ("struct Functor { void operator()() {} } f;", "the name of a free function"),
     ],
 )
-def test_a_signature_that_cannot_be_kept_alive_is_refused(
+def test_a_signature_with_dangling_references_is_rejected(
     function: str, message: str, compiler_refuses: Callable[..., str]
 ) -> None:
-    said = compiler_refuses(f'{HEAD} {function}\nOPWRIGHT_LIBRARY(bad, m) {{ m.def("f", OPWRIGHT_FN(f)); }}')
-    assert message in errors(said)[0]
+    log = compiler_refuses(f'{HEAD} {function}\nOPWRIGHT_LIBRARY(bad, m) {{ m.def("f", OPWRIGHT_FN(f)); }}')
+    assert message in errors(log)[0]
 
 
-# The schema's type of parameter 1, the C++ type that the kernel has there, and the C++ type that would fit.
+# The type of parameter 1 in the schema, its C++ type in the kernel, and the C++ type that matches the schema.
 DIFFERENT = [
     ("float", "int64_t", "double"),
     ("int", "double", "int64_t"),
@@ -144,33 +144,33 @@ DIFFERENT = [
 
 
 @pytest.fixture(scope="module")
-def said_of_differences(compiler_refuses: Callable[..., str]) -> list[str]:
-    """Returns what the compiler says of each case in DIFFERENT: each is refused in a block of its own."""
+def difference_errors(compiler_refuses: Callable[..., str]) -> list[str]:
+    """Returns the compiler log of each case in DIFFERENT, each of which is a separate block."""
     blocks = (
         f"""Tensor f{i}(const Tensor& x, {kernel}) {{ return x; }}
         OPWRIGHT_LIBRARY(differ{i}, m) {{ m.def("f{i}.some(Tensor x, {schema} y) -> Tensor", OPWRIGHT_FN(f{i})); }}
         """
         for i, (schema, kernel, _) in enumerate(DIFFERENT)
     )
-    said = compiler_refuses(HEAD + "".join(blocks))
-    return said.split("In function 'void opwright_body_")[1:]
+    log = compiler_refuses(HEAD + "".join(blocks))
+    return log.split("In function 'void opwright_body_")[1:]
 
 
 @pytest.mark.parametrize("case", range(len(DIFFERENT)), ids=[f"{says}-{takes}" for says, takes, _ in DIFFERENT])
-def test_a_parameter_that_differs_from_the_schema_is_named_with_both_sides_and_the_type_that_fits(
-    case: int, said_of_differences: list[str]
+def test_a_parameter_that_differs_from_the_schema_is_reported_with_both_types_and_the_fix(
+    case: int, difference_errors: list[str]
 ) -> None:
     schema, kernel, fitting = DIFFERENT[case]
-    (said,) = [said for said in said_of_differences if f"f{case}.some(" in said]
-    (error,) = errors(said)
+    (log,) = [log for log in difference_errors if f"f{case}.some(" in log]
+    (error,) = errors(log)
     says = schema.replace("SymInt", "int").replace("[2]", "[]")
     assert "the_schema_and_the_kernel_differ" in error
     assert "parameter<1>" in error
     assert f'the_schema_says<text<{len(says) + 1}>{{"{says}"}}>' in error
     assert f'the_kernel_takes<text<{len(kernel) + 1}>{{"{kernel}"}}>' in error
     assert f'use<text<{len(fitting) + 1}>{{"{fitting}"}}>' in error
-    # The lines above the error say which operator, and which function.
-    assert f'DefinitionText<opwright::detail::kernel<f{case}> >("f{case}.some(Tensor x, {schema} y) -> Tensor")' in said
+    # The lines above the error name the operator and the function.
+    assert f'DefinitionText<opwright::detail::kernel<f{case}> >("f{case}.some(Tensor x, {schema} y) -> Tensor")' in log
 
 
 WHOLE = [
@@ -190,31 +190,33 @@ WHOLE = [
 
 
 @pytest.fixture(scope="module")
-def said_of_whole_schemas(compiler_refuses: Callable[..., str]) -> list[str]:
+def whole_schema_errors(compiler_refuses: Callable[..., str]) -> list[str]:
     blocks = (
         f'OPWRIGHT_LIBRARY(whole{i}, m) {{ m.def("{schema}", OPWRIGHT_FN(f)); }}\n'
         for i, (schema, _) in enumerate(WHOLE)
     )
-    said = compiler_refuses(f"{HEAD} Tensor f(const Tensor& x, double) {{ return x; }}\n" + "".join(blocks))
-    return said.split("In function 'void opwright_body_")[1:]
+    log = compiler_refuses(f"{HEAD} Tensor f(const Tensor& x, double) {{ return x; }}\n" + "".join(blocks))
+    return log.split("In function 'void opwright_body_")[1:]
 
 
 @pytest.mark.parametrize(("schema", "message"), WHOLE, ids=[schema or "empty" for schema, _ in WHOLE])
-def test_a_schema_that_differs_as_a_whole_is_refused(
-    schema: str, message: str, said_of_whole_schemas: list[str]
+def test_a_schema_that_differs_as_a_whole_is_rejected(
+    schema: str, message: str, whole_schema_errors: list[str]
 ) -> None:
-    (said,) = [said for said in said_of_whole_schemas if f'("{schema}")' in said]
-    (error,) = errors(said)
+    (log,) = [log for log in whole_schema_errors if f'("{schema}")' in log]
+    (error,) = errors(log)
     assert message in error
 
 
-def test_a_kernel_that_writes_to_its_argument_needs_a_schema_that_says_so(compiler_refuses: Callable[..., str]) -> None:
-    said = compiler_refuses(
+def test_a_kernel_that_mutates_its_argument_requires_a_schema_that_declares_it(
+    compiler_refuses: Callable[..., str],
+) -> None:
+    log = compiler_refuses(
         f"""{HEAD}
         void f(Tensor&) {{}}
         OPWRIGHT_LIBRARY(writes, m) {{ m.def("f(Tensor x) -> ()", OPWRIGHT_FN(f)); }}"""
     )
-    assert "Tensor(a!) in the schema" in errors(said)[0]
+    assert "Tensor(a!) in the schema" in errors(log)[0]
 
 
 DEFINITIONS = """
@@ -234,21 +236,21 @@ inline constexpr auto opwright::definitions<"known"> =
         ("f", ["parameter<1>", 'the_schema_says<text<6>{"float"}>', 'use<text<7>{"double"}>']),
     ],
 )
-def test_an_implementation_is_checked_against_the_definitions_that_are_known(
+def test_an_implementation_is_checked_against_known_definitions(
     name: str, messages: list[str], compiler_refuses: Callable[..., str]
 ) -> None:
-    said = compiler_refuses(
+    log = compiler_refuses(
         f"""{DEFINITIONS}{HEAD}
         Tensor f(const Tensor& x, int64_t) {{ return x; }}
         OPWRIGHT_IMPL(known, CPU, m) {{ m.impl("{name}", OPWRIGHT_FN(f)); }}"""
     )
     for message in messages:
-        assert message in errors(said)[0]
+        assert message in errors(log)[0]
     if name == "f":
-        assert "f(Tensor x, float y=1.0) -> Tensor" in said
+        assert "f(Tensor x, float y=1.0) -> Tensor" in log
 
 
-def test_implementations_that_fit_their_definitions_compile(compile_library: Callable[..., object]) -> None:
+def test_implementations_that_match_their_definitions_compile(compile_library: Callable[..., object]) -> None:
     compile_library(
         f"""{DEFINITIONS}{HEAD}
         Tensor f(const Tensor& x, double) {{ return x; }}
@@ -273,12 +275,12 @@ def test_schemas_with_every_kind_of_default_are_read(compile_library: Callable[.
 
 
 @pytest.mark.needs("clang")
-def test_clang_too_says_which_parameter_differs_and_how(compiler_refuses: Callable[..., str]) -> None:
-    said = compiler_refuses(
+def test_clang_also_reports_which_parameter_differs_and_how(compiler_refuses: Callable[..., str]) -> None:
+    log = compiler_refuses(
         f"""{HEAD}
         Tensor f(const Tensor& x, double) {{ return x; }}
         OPWRIGHT_LIBRARY(differ, m) {{ m.def("f(Tensor x, int? y) -> Tensor", OPWRIGHT_FN(f)); }}""",
         compiler="clang++",
     )
-    assert "the_schema_and_the_kernel_differ" in said
-    assert '&"f(Tensor x, int? y) -> Tensor"[0], &"int?"[0], &"double"[0], &"std::optional<int64_t>"[0]' in said
+    assert "the_schema_and_the_kernel_differ" in log
+    assert '&"f(Tensor x, int? y) -> Tensor"[0], &"int?"[0], &"double"[0], &"std::optional<int64_t>"[0]' in log

@@ -1,4 +1,4 @@
-"""The training example: both kernels learn to read with the same losses, two processes with the gradients of one."""
+"""The training example: both kernels learn with the same losses, and two processes compute the gradients of one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(*arguments: str | Path, launcher: tuple[str, ...] = ()) -> subprocess.Co
 
 @dataclass(frozen=True)
 class Trained:
-    """What a whole training left in a folder."""
+    """The files that a complete training run wrote to a folder."""
 
     folder: Path
 
@@ -53,7 +53,7 @@ def trained(build_once: BuildOnce) -> Trained:
     return Trained(build_once("train_digits", make))
 
 
-def test_both_kernels_learn_to_read_digits_as_one(trained: Trained) -> None:
+def test_both_kernels_learn_to_read_digits_equally(trained: Trained) -> None:
     figures = trained.figures
     assert figures["processes"] == 1
     assert figures["accuracy"].keys() == figures["losses"].keys() == KERNELS
@@ -62,12 +62,12 @@ def test_both_kernels_learn_to_read_digits_as_one(trained: Trained) -> None:
     assert len(reference) == len(native) == 30 * STEPS
     assert native[:100] == pytest.approx(reference[:100], rel=1e-4)
     assert figures["loss_difference"] == max(abs(r - n) / r for r, n in zip(reference[:100], native[:100], strict=True))
-    # Two kernels that were one would not differ at all.
+    # If both kernels were the same, they would not differ at all.
     assert 0 < figures["loss_difference"] < 1e-4
     assert sum(native[-STEPS:]) < sum(native[:STEPS]) / 100
 
 
-def test_the_table_and_the_picture_show_it_without_colours_in_a_pipe(trained: Trained) -> None:
+def test_the_table_and_the_plot_have_no_colours_in_a_pipe(trained: Trained) -> None:
     printed, picture = trained.printed, trained.folder / "losses.png"
     for text in (
         "Handwritten digits, row by row: one process on",
@@ -82,12 +82,12 @@ def test_the_table_and_the_picture_show_it_without_colours_in_a_pipe(trained: Tr
     assert picture.stat().st_size > 20_000
 
 
-def test_two_processes_have_the_gradients_of_one_and_what_does_not_hold_is_an_exit_code(
+def test_two_processes_compute_the_gradients_of_one_and_a_failed_check_sets_the_exit_code(
     tmp_path: Path, trained: Trained
 ) -> None:
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     done = run("--epochs", "5", "--json", tmp_path / "figures.json", launcher=launcher)
-    # Five epochs are too few, and that is all that is wrong.
+    # Five epochs are too few; everything else is correct.
     assert done.returncode == 1
     assert "the test accuracy by native kernels is" in done.stderr
     assert "differ by" not in done.stderr
@@ -95,7 +95,7 @@ def test_two_processes_have_the_gradients_of_one_and_what_does_not_hold_is_an_ex
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert figures["processes"] == 2
     assert figures["gradient_difference"].keys() == KERNELS
-    # Sums in another order: equal but for rounding, and not the same object.
+    # Sums in another order: equal except for rounding, and not the same object.
     assert all(0 < difference < 1e-5 for difference in figures["gradient_difference"].values())
     assert figures["losses"]["native"][0] == pytest.approx(trained.figures["losses"]["native"][0], rel=1e-5)
     assert figures["losses"]["native"][:100] == pytest.approx(figures["losses"]["reference"][:100], rel=1e-4)
@@ -107,10 +107,10 @@ def test_two_processes_have_the_gradients_of_one_and_what_does_not_hold_is_an_ex
         (("--epochs", "0"), "argument --epochs: expected 1 or more, got 0"),
         (("--json", "nowhere/figures.json"), "argument --json: the folder nowhere does not exist"),
         (("--plot", "."), "argument --plot: . is a folder"),
-        (("--plot", "losses.gif"), "argument --plot: losses.gif is none of .png, .svg, .pdf"),
+        (("--plot", "losses.gif"), "argument --plot: losses.gif must end in one of .png, .svg, .pdf"),
     ],
 )
-def test_wrong_usage_is_said_before_the_training(
+def test_usage_errors_are_reported_before_the_training(
     arguments: tuple[str, str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
@@ -120,9 +120,9 @@ def test_wrong_usage_is_said_before_the_training(
     assert capsys.readouterr().err.endswith(f"train_digits.py: error: {message}\n")
 
 
-def test_shares_that_are_not_equal_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unequal_shares_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
     monkeypatch.setenv("WORLD_SIZE", "3")
-    with pytest.raises(SystemExit, match=r"^a batch of 64 has no equal shares for 3 processes: start as many as"):
+    with pytest.raises(SystemExit, match=r"^a batch of 64 cannot be split equally among 3 processes: use a divisor"):
         runpy.run_path(str(SCRIPT), run_name="__main__")

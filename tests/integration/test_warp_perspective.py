@@ -1,4 +1,4 @@
-"""The operator is OpenCV to the last bit, on photographs and on anything else; its reference is OpenCV nearly so."""
+"""The operator matches OpenCV bit for bit, on photographs and on all other inputs; its reference matches it closely."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def loaded() -> Loaded:
 
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
-    loaded()  # a build that fails, fails once
+    loaded()  # a failing build fails only once
 
 
 def warp_perspective(*args: object) -> Tensor:
@@ -80,7 +80,7 @@ def photograph(name: str, dtype: torch.dtype = torch.uint8) -> Tensor:
 
 
 def assert_near_opencv(got: Tensor, from_opencv: Tensor, *numbers: float) -> None:
-    """A few roundings of the largest of `numbers` and 1; integers may be rounded the other way."""
+    """Check for a few roundings of the largest of `numbers` and 1; integers may be rounded the other way."""
     assert (got.dtype, got.shape) == (from_opencv.dtype, from_opencv.shape)
     difference = (got.double() - from_opencv.double()).abs().max().item()
     largest = max(1, *map(abs, numbers))
@@ -90,7 +90,7 @@ def assert_near_opencv(got: Tensor, from_opencv: Tensor, *numbers: float) -> Non
 @pytest.mark.parametrize("border_mode", BORDER_MODES)
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_a_photograph_is_warped_as_opencv_does_it(dtype: torch.dtype, interpolation: str, border_mode: str) -> None:
+def test_a_photograph_is_warped_as_by_opencv(dtype: torch.dtype, interpolation: str, border_mode: str) -> None:
     crop = photograph("astronaut", dtype)[80:128, 190:250]
     border_value = [0.25, 7.5, 300.0]
     for inverse_map, warp in ((False, TILT), (True, TILT.float())):
@@ -101,7 +101,7 @@ def test_a_photograph_is_warped_as_opencv_does_it(dtype: torch.dtype, interpolat
 
 
 @pytest.mark.parametrize("name", PHOTOGRAPHS)
-def test_a_whole_photograph_is_warped_as_opencv_does_it(name: str) -> None:
+def test_a_whole_photograph_is_warped_as_by_opencv(name: str) -> None:
     image = photograph(name)
     height, width = image.shape[:2]
     args = (image, TILT, height, width)
@@ -110,8 +110,8 @@ def test_a_whole_photograph_is_warped_as_opencv_does_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-def test_the_weights_of_the_reference_are_those_of_opencv_to_the_last_bit(interpolation: str) -> None:
-    # All pixels but one are zero, so that the result in float64 is the weight of that pixel.
+def test_the_weights_of_the_reference_are_bitwise_equal_to_opencvs(interpolation: str) -> None:
+    # All pixels except one are zero, so the result in float64 is the weight of that pixel.
     for n in range(9):
         image = torch.zeros(1, 17, dtype=torch.float64)
         image[0, 4 + n] = 1
@@ -125,7 +125,7 @@ def test_the_weights_of_the_reference_are_those_of_opencv_to_the_last_bit(interp
     ("interpolation", "channels"),
     [(name, n) for name in INTERPOLATIONS for n in (1, 2, 3, 4, 5, 17, 512) if n <= 4 or name in {"nearest", "linear"}],
 )
-def test_every_channel_count_of_opencv_is_taken(interpolation: str, channels: int) -> None:
+def test_every_channel_count_of_opencv_is_supported(interpolation: str, channels: int) -> None:
     image = torch.rand(9, 7, channels)
     args = (image, TILT, 8, 10, interpolation, False, "constant", [0.5])
     assert warp_perspective(*args).equal(oracle(*args))
@@ -135,7 +135,7 @@ def test_every_channel_count_of_opencv_is_taken(interpolation: str, channels: in
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("per_image", [True, False])
 @pytest.mark.parametrize(("count", "side"), [(9, 40), (3, 400), (1, 30)])
-def test_a_batch_is_its_images_one_by_one(count: int, side: int, interpolation: str, per_image: bool) -> None:
+def test_a_batch_equals_its_images_one_by_one(count: int, side: int, interpolation: str, per_image: bool) -> None:
     image = photograph("coffee")  # 400 x 600
     batch = torch.stack([image[:side, 20 * n :][:, :side] for n in range(count)])
     shift = torch.eye(3, dtype=torch.float64).repeat(count, 1, 1)
@@ -148,7 +148,7 @@ def test_a_batch_is_its_images_one_by_one(count: int, side: int, interpolation: 
 
 
 @pytest.mark.parametrize("warp_shape", [(3, 3), (0, 3, 3)])
-def test_an_empty_batch_gives_an_empty_batch(warp_shape: tuple[int, ...]) -> None:
+def test_the_result_of_an_empty_batch_is_empty(warp_shape: tuple[int, ...]) -> None:
     image, warp = torch.zeros(0, 4, 5, 3), torch.eye(3).expand(warp_shape)
     assert warp_perspective(image, warp, 6, 7).shape == (0, 6, 7, 3)
     assert reference(image, warp, 6, 7).shape == (0, 6, 7, 3)
@@ -170,7 +170,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_any_strides_give_what_a_contiguous_image_gives(layout: str) -> None:
+def test_results_do_not_depend_on_the_strides_of_the_image(layout: str) -> None:
     view = LAYOUTS[layout](photograph("chelsea")[:60, :60])
     args = (TILT, 33, 44)
     assert warp_perspective(view, *args).equal(oracle(view.contiguous(), *args))
@@ -178,7 +178,7 @@ def test_any_strides_give_what_a_contiguous_image_gives(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_any_strides_of_a_batch_give_what_a_contiguous_batch_gives(layout: str) -> None:
+def test_results_do_not_depend_on_the_strides_of_the_batch(layout: str) -> None:
     view = LAYOUTS[layout](photograph("chelsea")[:60, :60])
     view = view[..., None] if view.dim() == 2 else view
     for batch in (torch.stack([view, view.flip(0)], 3).movedim(3, 0), view.expand(2, *view.shape)):
@@ -191,7 +191,7 @@ def test_any_strides_of_a_batch_give_what_a_contiguous_batch_gives(layout: str) 
     [TILT.T.contiguous().T, torch.stack([TILT, TILT], 2)[..., 1], torch.eye(3)[:1].expand(3, 3) + torch.eye(3)],
     ids=["transposed", "strided", "expanded"],
 )
-def test_any_strides_of_a_warp_are_read_as_they_are(warp: Tensor) -> None:
+def test_results_do_not_depend_on_the_strides_of_the_warp(warp: Tensor) -> None:
     image = photograph("camera")[:50, :50]
     assert warp_perspective(image, warp, 20, 30).equal(oracle(image, warp.contiguous(), 20, 30))
 
@@ -224,14 +224,14 @@ def cases(draw: st.DrawFn) -> tuple[Any, ...]:
 
 @settings(max_examples=150, deadline=None)
 @given(cases())
-def test_whatever_the_shapes_numbers_and_options_it_is_opencv(case: tuple[Any, ...]) -> None:
+def test_it_matches_opencv_for_random_shapes_values_and_options(case: tuple[Any, ...]) -> None:
     from_opencv = oracle(*case)
     assert warp_perspective(*case).equal(from_opencv)
     image, border_value = case[0], case[-1] or [0.0]
     assert_near_opencv(reference(*case), from_opencv, image.double().max().item(), *border_value)
 
 
-def test_the_same_call_gives_the_same_bits_with_any_number_of_threads() -> None:
+def test_results_are_bitwise_equal_for_any_number_of_threads() -> None:
     batch = photograph("astronaut", torch.float32)[:200, :200].expand(8, -1, -1, -1)
     threads = torch.get_num_threads()
     try:
@@ -244,7 +244,7 @@ def test_the_same_call_gives_the_same_bits_with_any_number_of_threads() -> None:
     assert all(result.equal(results[0]) for result in results)
 
 
-def test_many_threads_call_at_once() -> None:
+def test_many_threads_can_call_it_concurrently() -> None:
     image = photograph("coffee")
     expected = oracle(image, TILT, 400, 600)
     batch = image[None].expand(3, -1, -1, -1)
@@ -257,7 +257,7 @@ def test_many_threads_call_at_once() -> None:
         assert all(pool.map(call, range(32)))
 
 
-def test_the_image_and_the_warp_are_left_alone() -> None:
+def test_the_image_and_the_warp_are_not_modified() -> None:
     image, warp = photograph("camera").clone(), TILT.clone()
     warp_perspective(image, warp, 64, 64)
     assert image.equal(photograph("camera"))

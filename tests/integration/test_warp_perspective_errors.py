@@ -1,4 +1,4 @@
-"""What is wrong with a call is said before memory is touched: by the kernel, and in the same words by the reference."""
+"""The kernel reports invalid arguments before it accesses memory, and the reference reports them in the same words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def loaded() -> Loaded:
 
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
-    loaded()  # a build that fails, fails once
+    loaded()  # a failing build fails only once
 
 
 def entry(row: int, col: int, value: float) -> Tensor:
@@ -43,7 +43,7 @@ def entry(row: int, col: int, value: float) -> Tensor:
     return warp
 
 
-# (image, warp, height, width) or with keyword arguments, and what is said.
+# (image, warp, height, width), keyword arguments, and the expected message.
 WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "an image of int64": (
         (IMAGE.long(), EYE, 2, 2),
@@ -126,9 +126,9 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "a transparent border": (
         (IMAGE, EYE, 2, 2),
         {"border_mode": "transparent"},
-        "border_mode 'transparent' is not supported: it leaves pixels of the output as they were, and this output is",
+        "border_mode 'transparent' is not supported: it keeps pixels of an existing output, but this output is",
     ),
-    "a border value of two numbers": (
+    "a border value with two numbers": (
         (PIXELS, EYE, 2, 2),
         {"border_value": [1.0, 2.0]},
         "border_value must have one number for all channels, or one for each of up to 4 channels, got 2 numbers for 3",
@@ -138,7 +138,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         {"border_value": []},
         "border_value .* got 0 numbers for 3 channels",
     ),
-    "a border value of five numbers": (
+    "a border value with five numbers": (
         (torch.zeros(4, 5, 5), EYE, 2, 2),
         {"border_value": [1.0] * 5},
         "border_value .* got 5 numbers for 5 channels",
@@ -151,20 +151,20 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "cubic beyond four channels": (
         (torch.zeros(4, 5, 6), EYE, 2, 2),
         {"interpolation": "cubic"},
-        r"interpolation 'cubic' takes images of up to 4 channels, got 6: warp them in groups, .*split",
+        r"interpolation 'cubic' supports images with up to 4 channels, got 6: warp them in groups, .*split",
     ),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_argument_is_refused_by_the_kernel(case: str) -> None:
+def test_an_invalid_argument_is_rejected_by_the_kernel(case: str) -> None:
     args, kwargs, message = WRONG[case]
     with pytest.raises(RuntimeError, match=message):
         loaded().ops.warp_perspective(*args, **kwargs)
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_argument_is_refused_by_the_reference_in_the_same_words(case: str) -> None:
+def test_an_invalid_argument_is_rejected_by_the_reference_in_the_same_words(case: str) -> None:
     args, kwargs, message = WRONG[case]
     with pytest.raises(RuntimeError, match=message) as by_reference:
         loaded().library.ops["warp_perspective"](*args, **kwargs)
@@ -174,7 +174,7 @@ def test_a_wrong_argument_is_refused_by_the_reference_in_the_same_words(case: st
 
 @pytest.mark.parametrize("value", [NAN, INF, -INF])
 @pytest.mark.parametrize("inverse_map", [True, False])
-def test_a_warp_that_is_not_finite_is_refused(value: float, inverse_map: bool) -> None:
+def test_a_warp_that_is_not_finite_is_rejected(value: float, inverse_map: bool) -> None:
     warps = torch.stack([EYE, entry(2, 1, value)])
     with pytest.raises(RuntimeError, match="warp must be finite, got NaN or Inf in matrix 1"):
         loaded().ops.warp_perspective(BATCH, warps.double(), 2, 2, inverse_map=inverse_map)
@@ -192,8 +192,8 @@ def test_a_warp_that_is_not_finite_is_refused(value: float, inverse_map: bool) -
     ],
     ids=["zeros", "ones", "dependent rows", "dependent up to rounding", "below the range of floats", "above it"],
 )
-def test_a_warp_without_an_inverse_is_refused_where_it_is_needed(warp: Tensor) -> None:
-    message = "warp must have an inverse, matrix 0 is singular: pass inverse_map=True if it leads from the output to"
+def test_a_singular_warp_is_rejected_if_its_inverse_is_needed(warp: Tensor) -> None:
+    message = "warp must have an inverse, matrix 0 is singular: pass inverse_map=True if it maps the output to"
     with pytest.raises(RuntimeError, match=message):
         loaded().ops.warp_perspective(IMAGE, warp, 2, 2)
     assert loaded().ops.warp_perspective(IMAGE, warp, 2, 2, inverse_map=True).shape == (2, 2)
@@ -204,26 +204,26 @@ def test_a_warp_that_scales_far_down_is_not_singular() -> None:
     assert loaded().ops.warp_perspective(IMAGE + 1, far, 2, 2)[0, 0] == 1
 
 
-def test_an_output_of_more_bytes_than_can_be_counted_is_refused() -> None:
+def test_an_output_whose_size_overflows_is_rejected() -> None:
     image = torch.zeros(1).expand(4, 5, 512).double()
     message = r"the output must have fewer than 2\^63 bytes, got shape \(1073741824, 1073741824, 512\) of float64"
     with pytest.raises(RuntimeError, match=message):
         loaded().ops.warp_perspective(image, EYE, 2**30, 2**30)
 
 
-def test_an_output_beyond_the_memory_of_any_machine_is_refused() -> None:
-    message = r"there is no memory for an output of shape \(1073741824, 1073741824\) of float32"
+def test_an_output_larger_than_any_memory_is_rejected() -> None:
+    message = r"not enough memory for an output of shape \(1073741824, 1073741824\) of float32"
     with pytest.raises(RuntimeError, match=message):
         loaded().ops.warp_perspective(IMAGE, EYE, 2**30, 2**30)
 
 
 @pytest.mark.parametrize("on_meta", ["image", "warp"])
-def test_a_tensor_on_another_device_is_refused(on_meta: str) -> None:
+def test_a_tensor_on_another_device_is_rejected(on_meta: str) -> None:
     image, warp = (
         tensor.to("meta") if on_meta == name else tensor for name, tensor in (("image", IMAGE), ("warp", EYE))
     )
     message = (
-        "opencv::warp_perspective got tensors on several devices, cpu and meta, and expects one: move them all to one"
+        "opencv::warp_perspective expected all tensors on one device, got cpu and meta: move them to the same device"
     )
     with pytest.raises(RuntimeError, match=message):
         loaded().ops.warp_perspective(image, warp, 2, 2)

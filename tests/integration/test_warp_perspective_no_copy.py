@@ -1,7 +1,7 @@
-"""No pixel is moved but by the warp itself: the addresses that OpenCV is given are those of the tensors.
+"""Only the warp itself moves pixels: OpenCV receives the addresses of the tensors.
 
-The operator's own sources are built once more with a header in front that puts a recorder between them and
-cv::warpPerspective, and run in a process of their own, since a namespace has one home in a process.
+The operator's own sources are built again with an extra header, which inserts a recorder between them and
+cv::warpPerspective. They run in a separate process, because a namespace can be defined only once per process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ extern "C" __attribute__((visibility("default"))) inline int opencv_is_to_fail =
 namespace cv {
 inline void recorded(InputArray from, OutputArray into, InputArray matrix, Size size, int flags, int border_mode,
                      const Scalar& border_value) {
-    if (opencv_is_to_fail) CV_Error(Error::StsError, "asked to fail");
+    if (opencv_is_to_fail) CV_Error(Error::StsError, "simulated failure");
     opencv_saw[0] = reinterpret_cast<std::uint64_t>(from.getMat().data);
     opencv_saw[1] = from.getMat().step[0];
     opencv_saw[2] = reinterpret_cast<std::uint64_t>(into.getMat().data);
@@ -71,7 +71,7 @@ for name, image in images.items():
         "image": [image.data_ptr(), image.stride(-3)],
         "output": [last.data_ptr(), last.stride(0)],
         "opencv": list(saw),
-        # Each on its own: an operator's event has the difference of what it allocated and freed.
+        # Individual events: an operator's event has the difference between its allocations and frees.
         "allocated": [
             event.nbytes()
             for event in memory.profiler.kineto_results.events()
@@ -115,29 +115,29 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 @pytest.mark.parametrize("image", ["photograph", "every second row", "a crop", "a batch of one", "a batch shown twice"])
-def test_opencv_reads_the_image_where_it_lies(report: Report, image: str) -> None:
+def test_opencv_reads_the_image_in_place(report: Report, image: str) -> None:
     seen = report[image]
-    assert seen["opencv"][:2] == seen["image"]  # uint8: a stride in elements is one in bytes
+    assert seen["opencv"][:2] == seen["image"]  # uint8: strides in elements equal strides in bytes
 
 
 @pytest.mark.parametrize("image", ["transposed", "every second column"])
-def test_an_image_that_no_mat_can_express_is_copied_once(report: Report, image: str) -> None:
+def test_an_image_that_a_mat_cannot_represent_is_copied_once(report: Report, image: str) -> None:
     seen = report[image]
     assert seen["opencv"][0] != seen["image"][0]
     assert sorted(seen["allocated"]) == sorted([seen["image bytes"], seen["output bytes"]])
 
 
-def test_opencv_writes_where_the_result_lies(report: Report) -> None:
+def test_opencv_writes_the_result_in_place(report: Report) -> None:
     for name in ("photograph", "every second row", "a crop", "transposed", "every second column", "a batch of one"):
         assert report[name]["opencv"][2:] == report[name]["output"], name
 
 
 @pytest.mark.parametrize("image", ["photograph", "every second row", "a crop", "a batch of one", "a batch shown twice"])
-def test_torch_allocates_the_result_and_nothing_else(report: Report, image: str) -> None:
+def test_torch_allocates_only_the_result(report: Report, image: str) -> None:
     assert report[image]["allocated"] == [report[image]["output bytes"]]
 
 
-def test_an_error_inside_opencv_becomes_one_line_also_from_within_a_batch(report: Report) -> None:
+def test_an_error_inside_opencv_becomes_one_line_in_a_batch_too(report: Report) -> None:
     assert report["errors"] == [report["errors"][0]] * 3
     assert report["errors"][0].startswith("OpenCV ")
-    assert report["errors"][0].endswith(", recorded: asked to fail")
+    assert report["errors"][0].endswith(", recorded: simulated failure")

@@ -1,4 +1,4 @@
-"""`opwright build --watch` and `opwright check --watch`: a run for each save, until Ctrl-C."""
+"""`opwright build --watch` and `opwright check --watch`: one run per save, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OPWRIGHT = Path(sys.executable).with_name("opwright")
 LONGEST_S = 120.0
-# Without PyTorch's headers: each build is quick.
+# Without PyTorch's headers, so that builds are quick.
 OP = """
 import opwright
 from ranges import HIGHEST
@@ -44,11 +44,11 @@ def _(make: opwright.Make):
 
 
 class Watch:
-    """A watch in a process of its own, as in a terminal."""
+    """A watch in a separate process, as in a terminal."""
 
     def __init__(self, *arguments: str | Path, log: Path) -> None:
         self.log = log
-        # Ctrl-C may be ignored where the tests run, which programs inherit.
+        # Programs inherit an ignored Ctrl-C from the process that runs the tests.
         old = signal.signal(signal.SIGINT, signal.default_int_handler)
         with log.open("w") as file:
             self.process = subprocess.Popen(
@@ -57,7 +57,7 @@ class Watch:
         signal.signal(signal.SIGINT, old)
 
     def runs(self, count: int) -> list[str]:
-        """The lines on the runs, once there are as many."""
+        """The lines about the runs, as soon as there are `count`."""
         end = time.monotonic() + LONGEST_S
         while time.monotonic() < end:
             found = re.findall(r"^\d\d:\d\d:\d\d (.*); watching \d+ files$", self.log.read_text(), flags=re.MULTILINE)
@@ -94,7 +94,7 @@ def watch(folder: Path) -> Iterator[Watch]:
 
 
 def children(process: int) -> list[int]:
-    """What a process has started and still runs, and what that has started."""
+    """The running child processes of a process, and their children."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -107,7 +107,7 @@ def children(process: int) -> list[int]:
     return found
 
 
-def test_each_save_of_what_was_read_is_one_build(folder: Path, watch: Watch) -> None:
+def test_each_save_of_a_file_that_was_read_starts_one_build(folder: Path, watch: Watch) -> None:
     assert watch.runs(1) == ["built in N s"]
     (folder.parent / "common/shared.h").write_text("#define ANSWER 43\n")
     assert watch.runs(2)[1] == "built in N s (shared.h changed)"
@@ -116,7 +116,7 @@ def test_each_save_of_what_was_read_is_one_build(folder: Path, watch: Watch) -> 
     draft.replace(folder / "kernel.cpp")
     assert watch.runs(3)[2] == "failed in N s (kernel.cpp changed)"
     assert re.search(r"kernel\.cpp:3:14: error: .nowhere. was not declared", watch.log.read_text())
-    # What the build of the old content read is watched although the new one does not compile.
+    # Files that the last successful build read are still watched although the new content does not compile.
     (folder.parent / "common/shared.h").write_text("#define ANSWER 44\nint nowhere = 1;\n")
     assert watch.runs(4)[3] == "built in N s (shared.h changed)"
     for name, text in (("kernel.cpp", KERNEL), ("ranges.py", "HIGHEST = 8\n")):
@@ -137,7 +137,7 @@ def test_each_save_of_what_was_read_is_one_build(folder: Path, watch: Watch) -> 
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 128 + signal.SIGTERM)])
-def test_a_watch_that_ends_in_the_middle_of_a_check_leaves_no_process(
+def test_a_watch_that_is_stopped_during_a_check_leaves_no_process(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     (tmp_path / "op.py").write_text(PYTHON_ONLY)
@@ -145,7 +145,7 @@ def test_a_watch_that_ends_in_the_middle_of_a_check_leaves_no_process(
     assert watch.runs(1) == ["passed in N s"]
     first = json.loads(watch.log.read_text().splitlines()[0])
     assert first["result"]["passed"] is True
-    # A change ends a run, and starts another, which checks the new content.
+    # A change stops a run and starts another, which checks the new content.
     (tmp_path / "op.py").write_text(PYTHON_ONLY.replace("return 2 * x", "return 3 * x"))
     started = _started(watch)
     (tmp_path / "op.py").write_text(PYTHON_ONLY.replace("return 2 * x", "return x.nowhere"))
@@ -172,12 +172,12 @@ def _is_running(process: int) -> bool:
     return (Path("/proc") / str(process)).exists()
 
 
-def test_a_watch_of_no_folder_is_wrong_usage(tmp_path: Path) -> None:
+def test_watching_a_missing_folder_is_a_usage_error(tmp_path: Path) -> None:
     done = subprocess.run(
         [OPWRIGHT, "build", tmp_path / "none/op.py", "--watch"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert f"{tmp_path}/none is not a folder: --watch needs one that exists" in done.stderr
+    assert f"{tmp_path}/none is not a folder: --watch requires an existing folder" in done.stderr
 
 
 def test_a_project_with_a_setup_py_is_not_watched(tmp_path: Path) -> None:
@@ -185,4 +185,4 @@ def test_a_project_with_a_setup_py_is_not_watched(tmp_path: Path) -> None:
         [OPWRIGHT, "build", "--setup", tmp_path, "--watch"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "--watch watches an operator library: it does not go with --setup" in done.stderr
+    assert "--watch watches an operator library: it does not support --setup" in done.stderr

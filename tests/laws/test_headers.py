@@ -1,4 +1,4 @@
-"""Every C++ header compiles alone, without a warning, under every compiler that is here."""
+"""Every C++ header compiles alone, without warnings, with every installed compiler."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STRICT = ("-Wall", "-Wextra", "-Werror", "-fsyntax-only")
 
 
 def third_party(header: str) -> list[str]:
-    """Returns the include paths of the package that a header is a bridge to."""
+    """Returns the include paths of the third-party package that a header supports."""
     if header != "opwright/opencv.h":
         return []
     done = subprocess.run(["pkg-config", "--cflags-only-I", "opencv4"], capture_output=True, text=True, check=True)
@@ -37,7 +37,7 @@ def with_marks(header: str, *marks: str) -> object:
 
 
 def compile_alone(header: str, folder: Path, *command: str) -> str:
-    """Compiles two inclusions of a header and nothing else; returns what the compiler said."""
+    """Compiles a file with two inclusions of a header; returns the compiler's output."""
     source = folder / "alone.cpp"
     source.write_text(f"#include <{header}>\n#include <{header}>\n")
     done = subprocess.run(
@@ -62,11 +62,11 @@ def test_a_header_compiles_alone_with_clang(header: str, tmp_path: Path) -> None
 @pytest.mark.compiles
 @pytest.mark.parametrize("header", [with_marks(name, "nvcc") for name in ("opwright/op.h", "opwright/empty.h")])
 def test_a_header_compiles_alone_as_cuda(header: str, tmp_path: Path) -> None:
-    # These two include every other header that a CUDA source may want, opwright/check.h among them.
+    # These two include every other header that a CUDA source may need, including opwright/check.h.
     compile_alone(header, tmp_path, nvcc(), "-x", "cu", "-DUSE_CUDA", "-c", "-o", str(tmp_path / "alone.o"))
 
 
-def test_the_table_of_definitions_needs_nothing_of_torch() -> None:
+def test_the_table_of_definitions_includes_no_torch_header() -> None:
     includes = {
         line
         for header in ("schema.h", "visibility.h")

@@ -1,4 +1,4 @@
-"""The one-way flow of src/opwright: who may import whom, and who may start a process."""
+"""The layers of src/opwright: which packages may import which, and which files may start a process."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "opwright"
 
-# The rooms, from left to right, each with those that it may import. A room that is not here does not exist.
+# The packages and modules from left to right, each with those that it may import. All others are rejected.
 _TO_SPEC = {"errors"}
 _TO_TOOLCHAIN = _TO_SPEC | {"spec"}
 _TO_BUILDER = _TO_TOOLCHAIN | {"toolchain", "report", "storage", "cache"}
 _TO_LOADER = _TO_BUILDER | {"builder"}
 _TO_PROGRAMS = _TO_LOADER | {"loader"}
-_TO_JUDGES = _TO_PROGRAMS | {"probe"}
 MAY_IMPORT = {
     "errors": set[str](),
     "storage": set(),
@@ -35,21 +34,21 @@ MAY_IMPORT = {
     "host": _TO_PROGRAMS,
     "notebook": _TO_PROGRAMS,
     "report": {"errors"},
-    "checker": _TO_JUDGES,
-    "bencher": _TO_JUDGES,
-    "bundle": _TO_JUDGES | {"host"},
-    "scale": _TO_JUDGES | {"host", "bundle"},
+    "checker": _TO_PROGRAMS | {"probe"},
+    "bencher": _TO_PROGRAMS,
+    "bundle": _TO_PROGRAMS | {"host"},
+    "scale": _TO_PROGRAMS | {"host", "bundle"},
 }
-FACE = "__init__"  # opwright/__init__.py, which offers names of every room and is imported by none but cli
+PUBLIC = "__init__"  # opwright/__init__.py, which exports names from every package; only cli imports it
 MAY_IMPORT["_lazy"] = set()
-MAY_IMPORT[FACE] = set(MAY_IMPORT)
+MAY_IMPORT[PUBLIC] = set(MAY_IMPORT)
 MAY_IMPORT["cpp_extension"] = _TO_PROGRAMS | {"_lazy"}  # the other public module
-MAY_IMPORT["pytest_plugin"] = _TO_JUDGES | {"checker"}
+MAY_IMPORT["pytest_plugin"] = _TO_PROGRAMS | {"checker"}
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 
 STARTS_PROCESSES = {
     *(Path("toolchain/run.py"), Path("toolchain/fork_server.py"), Path("toolchain/fork_client.py")),
-    Path("checker/behavior/forked.py"),  # what it checks are calls in a forked process
+    Path("checker/behavior/forked.py"),  # it checks calls in a forked process
 }
 PROCESS_MODULES = {"subprocess", "multiprocessing", "pty", "_posixsubprocess"}
 PROCESS_FUNCTIONS = re.compile(
@@ -59,7 +58,7 @@ PROCESS_FUNCTIONS = re.compile(
 
 
 def imported_names(path: Path, package: Path) -> Iterator[tuple[int, str]]:
-    """Yields (line, dotted name) for each import in a file, those inside functions and of constant text too."""
+    """Yields (line, dotted name) for each import in a file, including those in functions and in string constants."""
     here = [package.name, *path.relative_to(package).parent.parts]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
@@ -78,7 +77,7 @@ def imported_names(path: Path, package: Path) -> Iterator[tuple[int, str]]:
 
 
 def used_names(path: Path) -> Iterator[tuple[int, str]]:
-    """Yields (line, "os.system") for each dotted name that is used in a file, undoing `import os as o`."""
+    """Yields (line, "os.system") for each dotted name in a file, resolving `import os as o`."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     called = {
         alias.asname: alias.name
@@ -93,42 +92,42 @@ def used_names(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, called.get(head, head) + dot + tail
 
 
-def room_of(path: Path, package: Path) -> str:
+def layer_of(path: Path, package: Path) -> str:
     first = path.relative_to(package).parts[0]
     return "cli" if first == "__main__.py" else first.removesuffix(".py")
 
 
-def imported_room(name: str, package: Path) -> str | None:
-    """Returns the room that a dotted name is in: `opwright.spec.Op` is in spec, `opwright.Op` in the face."""
+def imported_layer(name: str, package: Path) -> str | None:
+    """Returns the package that a dotted name is in: `opwright.spec.Op` is in spec, `opwright.Op` in `__init__`."""
     top, _, rest = name.partition(".")
     if top != package.name:
         return None
-    room = rest.partition(".")[0]
-    return room if room in MAY_IMPORT else FACE
+    layer = rest.partition(".")[0]
+    return layer if layer in MAY_IMPORT else PUBLIC
 
 
 def layer_faults(package: Path) -> list[str]:
     faults = []
     for path in sorted(package.rglob("*.py")):
-        where, room = path.relative_to(package), room_of(path, package)
-        if room not in MAY_IMPORT:
-            faults.append(f"{where}: there is no room {room!r}; the rooms are {', '.join(MAY_IMPORT)}")
+        where, layer = path.relative_to(package), layer_of(path, package)
+        if layer not in MAY_IMPORT:
+            faults.append(f"{where}: {layer!r} is not in the table of layers: {', '.join(MAY_IMPORT)}")
             continue
-        allowed = MAY_IMPORT[room] | {room}
+        allowed = MAY_IMPORT[layer] | {layer}
         for line, name in imported_names(path, package):
-            target = imported_room(name, package)
+            target = imported_layer(name, package)
             if target is not None and target not in allowed:
-                faults.append(f"{where}:{line}: {room} imports {name}, which is not on its left")
+                faults.append(f"{where}:{line}: {layer} imports {name}, which is not on its left")
     return faults
 
 
 def imports_of_modules(package: Path) -> dict[str, set[str]]:
     """Returns, for each module of a package, the modules of the package that it imports.
 
-    Every import counts: at the top, inside a function, and under TYPE_CHECKING. Those under TYPE_CHECKING fail at no
-    import, but a module that needs another one's types cannot be read, changed or tested without it either, and two
-    that need each other are one module in two files. Where a type is needed to the left of its class, a Protocol says
-    what is needed of it.
+    Every import counts: at the top, inside a function, and under TYPE_CHECKING. Imports under TYPE_CHECKING never fail,
+    but a module that needs another one's types cannot be read, changed or tested without it either, and two modules
+    that need each other are one module in two files. If a type is needed to the left of its class, a Protocol declares
+    the required members.
     """
     modules = {}
     for path in package.rglob("*.py"):
@@ -137,15 +136,15 @@ def imports_of_modules(package: Path) -> dict[str, set[str]]:
     imported: dict[str, set[str]] = {name: set() for name in modules}
     for name, path in modules.items():
         for _, target in imported_names(path, package):
-            # What is imported may be a name inside a module.
+            # The imported name may be inside a module.
             while target and target not in modules:
-                target = target.rpartition(".")[0]  # noqa: PLW2901  the part of it that is a module
+                target = target.rpartition(".")[0]  # noqa: PLW2901  reduced to the part that is a module
             imported[name] |= {target} - {"", name}
     return imported
 
 
 def cycle_faults(package: Path) -> list[str]:
-    """Returns each cycle of imports among the files and folders of a folder of a room, a folder counting as one."""
+    """Returns each import cycle among the files and folders of a folder in a package; a folder counts as one module."""
     imported = imports_of_modules(package)
     faults = []
     for folder in sorted(path for path in package.rglob("*") if path.is_dir()):
@@ -160,12 +159,12 @@ def cycle_faults(package: Path) -> list[str]:
 
 
 def child_in(folder: str, module: str) -> str:
-    """Returns the file or the folder inside `folder` that a module is in; an empty text where it is outside."""
+    """Returns the file or folder inside `folder` that contains a module; empty if the module is outside."""
     return module.removeprefix(f"{folder}.").partition(".")[0] if module.startswith(f"{folder}.") else ""
 
 
 def cycles_in(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Returns one cycle, as a shortest way back to its first name, for each set of names that reach each other."""
+    """Returns a shortest cycle for each set of names that reach each other."""
     cycles: list[list[str]] = []
     for start in sorted(graph):
         if any(start in cycle for cycle in cycles):
@@ -228,7 +227,7 @@ def test_the_package_names_no_concrete_operator() -> None:
     assert concrete_op_faults(PACKAGE, op_libraries | {"lltm", "warp_perspective"}) == []
 
 
-def test_no_file_is_named_for_nothing() -> None:
+def test_every_exception_names_an_existing_file() -> None:
     vague = {"util", "utils", "helper", "helpers", "misc"}
     folders = [ROOT / name for name in ("src", "ops", "tests", "benchmarks", "examples")]
     assert [path for folder in folders for path in folder.rglob("*") if path.stem in vague] == []
@@ -251,10 +250,10 @@ def test_no_file_is_named_for_nothing() -> None:
         ("host/a.py", "import opwright.checker", "host imports opwright.checker"),
         ("checker/a.py", "import opwright.host", "checker imports opwright.host"),
         ("__init__.py", "import opwright.cli", "__init__ imports opwright.cli"),
-        ("attic/a.py", "", "there is no room 'attic'"),
+        ("attic/a.py", "", "'attic' is not in the table of layers"),
     ],
 )
-def test_the_law_of_layers_finds_a_wrong_import(tmp_path: Path, where: str, source: str, fault: str) -> None:
+def test_the_law_of_layers_detects_a_forbidden_import(tmp_path: Path, where: str, source: str, fault: str) -> None:
     package = tree(tmp_path, where, source)
     assert [found for found in layer_faults(package) if fault in found], layer_faults(package)
 
@@ -270,7 +269,7 @@ def test_the_law_of_layers_finds_a_wrong_import(tmp_path: Path, where: str, sour
         ("bencher/a.py", "from opwright.report.format import duration"),
     ],
 )
-def test_the_law_of_layers_lets_a_right_import_pass(tmp_path: Path, where: str, source: str) -> None:
+def test_the_law_of_layers_accepts_an_allowed_import(tmp_path: Path, where: str, source: str) -> None:
     assert layer_faults(tree(tmp_path, where, source)) == []
 
 
@@ -309,7 +308,7 @@ SUBJECT_AND_ITS_PARTS = {
         ),
     ],
 )
-def test_the_law_of_cycles_finds_one(tmp_path: Path, sources: dict[str, str], cycles: list[str]) -> None:
+def test_the_law_of_cycles_detects_a_cycle(tmp_path: Path, sources: dict[str, str], cycles: list[str]) -> None:
     for where, source in sources.items():
         package = tree(tmp_path, where, source)
     found = cycle_faults(package)
@@ -317,7 +316,7 @@ def test_the_law_of_cycles_finds_one(tmp_path: Path, sources: dict[str, str], cy
     assert found[0] == cycles[0]
 
 
-def test_the_law_of_cycles_lets_a_diamond_pass(tmp_path: Path) -> None:
+def test_the_law_of_cycles_accepts_a_diamond(tmp_path: Path) -> None:
     for where, source in {
         "spec/__init__.py": "from opwright.spec.a import f",
         "spec/a.py": "from opwright.spec import b, c",
@@ -342,13 +341,13 @@ def test_the_law_of_cycles_lets_a_diamond_pass(tmp_path: Path) -> None:
         "import asyncio\nasyncio.create_subprocess_exec('true')",
     ],
 )
-def test_the_law_of_processes_finds_a_second_starter(tmp_path: Path, source: str) -> None:
+def test_the_law_of_processes_detects_another_file_that_starts_one(tmp_path: Path, source: str) -> None:
     (fault,) = {found.split(": ")[0] for found in process_faults(tree(tmp_path, "builder/a.py", source))}
     assert fault.startswith("builder/a.py:")
     assert process_faults(tree(tmp_path / "right", "toolchain/run.py", source)) == []
 
 
-def test_the_law_of_operators_finds_a_name_in_any_file(tmp_path: Path) -> None:
+def test_the_law_of_operators_detects_a_name_in_any_file(tmp_path: Path) -> None:
     package = tree(tmp_path, "include/op.h", "// as lltm does\n// but lltmish is another word\n")
     assert concrete_op_faults(package, {"lltm"}) == [
         "include/op.h:1: names the operator library 'lltm'; those live in ops/"
@@ -356,7 +355,7 @@ def test_the_law_of_operators_finds_a_name_in_any_file(tmp_path: Path) -> None:
 
 
 def tree(folder: Path, where: str, source: str) -> Path:
-    """Writes a package opwright of one file."""
+    """Writes a package opwright with a single file."""
     package = folder / "opwright"
     (package / where).parent.mkdir(parents=True, exist_ok=True)
     (package / where).write_text(source, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What `import opwright` offers, and what it must not cost."""
+"""The public names of opwright, and the cost of importing them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ TORCHLESS = [
 DOCUMENTED = {"opwright.host"}
 
 ROOT = Path(__file__).parents[2]
-# What a reader copies. Their imports from opwright are what people rely on.
+# Code that readers copy. Users rely on its imports from opwright.
 SHOWN = [
     *(path for folder in ("docs", "examples") for path in (ROOT / folder).rglob("*.md")),
     ROOT / "README.md",
@@ -88,28 +88,28 @@ def loads_torch(statement: str) -> bool:
     return {"True\n": True, "False\n": False}[answer]
 
 
-def test_the_public_names_are_these_and_no_others() -> None:
+def test_the_public_names_are_exactly_these() -> None:
     assert set(opwright.__all__) == PUBLIC
     assert set(dir(opwright)) == PUBLIC
     assert list(opwright.__all__) == sorted(opwright.__all__)
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC))
-def test_every_public_name_is_there(name: str) -> None:
+def test_every_public_name_can_be_imported(name: str) -> None:
     assert getattr(opwright, name) is not None
 
 
-def test_the_extension_module_offers_these_names_and_no_others() -> None:
+def test_the_extension_module_exports_exactly_these_names() -> None:
     assert set(cpp_extension.__all__) == CPP_EXTENSION
     assert set(dir(cpp_extension)) == CPP_EXTENSION
     for name in CPP_EXTENSION:
         assert hasattr(cpp_extension, name)
     with pytest.raises(AttributeError, match=r"module 'opwright\.cpp_extension' has no attribute 'CppExtenson'"):
-        getattr(cpp_extension, "CppExtenson")  # noqa: B009  mypy knows that it is not there
+        getattr(cpp_extension, "CppExtenson")  # noqa: B009  mypy would report the missing attribute
 
 
 def private_uses(text: str) -> list[str]:
-    """What a text takes from opwright beside its public names."""
+    """Returns the names that a text uses from opwright that are not public."""
     imported = re.findall(r"^ *from (opwright[\w.]*) import ([\w, ]+)", text, flags=re.MULTILINE)
     used = [(module, name.strip()) for module, names in imported for name in names.split(",")]
     used += [
@@ -124,7 +124,7 @@ def private_uses(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", SHOWN, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_readers_copy_uses_public_names_alone(path: Path) -> None:
+def test_code_that_readers_copy_uses_only_public_names(path: Path) -> None:
     assert set(private_uses(path.read_text(encoding="utf-8"))) <= DOCUMENTED
 
 
@@ -137,7 +137,7 @@ def test_what_readers_copy_uses_public_names_alone(path: Path) -> None:
         "x = opwright.cpp_extension.CppExtenson(1)",
     ],
 )
-def test_the_law_of_public_names_finds_a_private_one(text: str) -> None:
+def test_the_law_of_public_names_detects_a_private_one(text: str) -> None:
     assert private_uses(text)
 
 
@@ -146,16 +146,16 @@ def test_every_error_is_public() -> None:
     assert tree == {name for name in PUBLIC if name.endswith("Error")}
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+def test_a_missing_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'opne'"):
-        getattr(opwright, "opne")  # noqa: B009  mypy knows that it is not there
+        getattr(opwright, "opne")  # noqa: B009  mypy would report the missing attribute
 
 
 @pytest.mark.parametrize("name", TORCHLESS)
-def test_describing_an_operator_does_not_cost_the_import_of_torch(name: str) -> None:
+def test_describing_an_operator_does_not_import_torch(name: str) -> None:
     module, _, last = name.rpartition(".")
     assert not loads_torch(f"from {module} import {last}" if module else f"import {name}")
 
 
-def test_the_proof_that_torch_is_absent_sees_it_where_it_is() -> None:
+def test_the_check_for_torch_detects_an_import() -> None:
     assert loads_torch("import torch")

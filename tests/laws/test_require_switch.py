@@ -1,4 +1,4 @@
-"""The switch OPWRIGHT_REQUIRE: without it a missing thing skips a test, with it the test fails."""
+"""The switch OPWRIGHT_REQUIRE: without it a missing tool skips a test; with it the test fails."""
 
 from __future__ import annotations
 
@@ -34,35 +34,35 @@ def run_tests(folder: Path, source: str, **environment: str) -> str:
 NEEDS_CLANG = "@pytest.mark.needs('clang')\ndef test_a(): pass"
 
 
-def test_a_missing_thing_skips_with_its_name(tmp_path: Path) -> None:
-    said = run_tests(tmp_path, NEEDS_CLANG)
-    assert "needs clang++ on PATH" in said
-    assert "1 skipped" in said
+def test_a_missing_tool_skips_the_test_and_is_named(tmp_path: Path) -> None:
+    output = run_tests(tmp_path, NEEDS_CLANG)
+    assert "needs clang++ on PATH" in output
+    assert "1 skipped" in output
 
 
-def test_the_switch_turns_that_skip_into_a_failure(tmp_path: Path) -> None:
-    said = run_tests(tmp_path, NEEDS_CLANG, OPWRIGHT_REQUIRE="cmake, clang")
-    assert "needs clang++ on PATH, which is missing, and OPWRIGHT_REQUIRE says that clang must be here" in said
-    assert "skipped" not in said
+def test_the_switch_turns_the_skip_into_a_failure(tmp_path: Path) -> None:
+    output = run_tests(tmp_path, NEEDS_CLANG, OPWRIGHT_REQUIRE="cmake, clang")
+    assert "needs clang++ on PATH, which is missing, but OPWRIGHT_REQUIRE requires clang" in output
+    assert "skipped" not in output
 
 
-def test_the_switch_leaves_other_skips_alone(tmp_path: Path) -> None:
+def test_the_switch_does_not_change_other_skips(tmp_path: Path) -> None:
     assert "1 skipped" in run_tests(tmp_path, NEEDS_CLANG, OPWRIGHT_REQUIRE="cmake")
 
 
-def test_a_thing_that_is_there_lets_the_test_run(tmp_path: Path) -> None:
+def test_an_available_tool_lets_the_test_run(tmp_path: Path) -> None:
     (tmp_path / "clang++").touch(mode=0o755)
     assert "1 passed" in run_tests(tmp_path, NEEDS_CLANG, OPWRIGHT_REQUIRE="clang", PATH=str(tmp_path))
 
 
 @pytest.mark.parametrize(
-    ("source", "switch", "said_by"),
+    ("source", "switch", "names"),
     [
         ("def test_a(): pass", "coda", "the environment variable OPWRIGHT_REQUIRE names coda"),
         ("@pytest.mark.needs('coda')\ndef test_a(): pass", "", "the mark of test_it.py::test_a names coda"),
     ],
 )
-def test_a_name_that_nobody_knows_stops_the_run(tmp_path: Path, source: str, switch: str, said_by: str) -> None:
-    said = run_tests(tmp_path, source, OPWRIGHT_REQUIRE=switch)
-    assert f"{said_by}; what can be named is arm, chroot, clang, cmake, cuda" in said
-    assert "passed" not in said
+def test_an_unknown_name_stops_the_run(tmp_path: Path, source: str, switch: str, names: str) -> None:
+    output = run_tests(tmp_path, source, OPWRIGHT_REQUIRE=switch)
+    assert f"{names}; expected some of arm, chroot, clang, cmake, cuda" in output
+    assert "passed" not in output

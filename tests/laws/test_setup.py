@@ -1,4 +1,4 @@
-"""The set-up: its lists say why, its pins cover what is asked for, and what it refuses it refuses in words."""
+"""The set-up: its lists give reasons, its pins cover all requirements, and its errors are explained."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pins() -> list[Requirement]:
 
 
 def asked_for() -> set[str]:
-    """Returns the names in pyproject.toml's lists (tomllib is younger than the oldest Python served)."""
+    """Returns the names in pyproject.toml's lists (tomllib requires a newer Python than the oldest supported one)."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     lists = re.findall(r"^(?:requires|dependencies|plots|demo|dev) = \[(.*?)\]$", project, re.MULTILINE | re.DOTALL)
     found: set[str] = {
@@ -45,7 +45,7 @@ def copy_of_setup(folder: Path) -> Path:
 
 
 def run_setup(script: Path, *, programs: dict[str, str] | None = None, **environment: str) -> tuple[int, str]:
-    """Runs a set-up script, with shell programs of ours before everything else on PATH."""
+    """Runs a set-up script, with these shell programs first on PATH."""
     folder = script.parents[1] / "programs"
     folder.mkdir(exist_ok=True)
     for name, body in (programs or {}).items():
@@ -64,17 +64,17 @@ def run_setup(script: Path, *, programs: dict[str, str] | None = None, **environ
     return done.returncode, done.stdout
 
 
-# A machine on which apt has nothing to do.
+# A machine on which apt has nothing to install.
 ALL_INSTALLED = {"dpkg-query": r"""for name; do printf 'installed %s\n' "$name"; done"""}
 
 
-def test_every_system_package_says_why_it_is_there() -> None:
+def test_every_system_package_has_a_reason() -> None:
     lines = significant_lines(ROOT / "setup/system-packages.txt")
     assert lines
     assert [line for line in lines if not re.fullmatch(r"[a-z0-9.+-]+ +# .{10,}", line)] == []
 
 
-def test_everything_that_is_asked_for_is_pinned_exactly_once_for_each_python() -> None:
+def test_every_requirement_is_pinned_exactly_once_for_each_python() -> None:
     assert {"torch", "hatchling", "pytest", "ninja", "numpy"} <= asked_for()
     assert asked_for() - {canonicalize_name(pin.name) for pin in pins()} == set()
     for python in ("3.10", "3.11", "3.12", "3.13"):
@@ -84,7 +84,7 @@ def test_everything_that_is_asked_for_is_pinned_exactly_once_for_each_python() -
 
 
 @pytest.mark.skipif(not Path(sys.prefix).name.startswith(".venv"), reason="not run in the project's own .venv")
-def test_this_environment_has_what_the_pins_say() -> None:
+def test_this_environment_matches_the_pins() -> None:
     wrong = []
     for pin in pins():
         if (pin.marker and not pin.marker.evaluate()) or (pin.name == "torch" and os.environ.get("TORCH")):
@@ -97,9 +97,9 @@ def test_this_environment_has_what_the_pins_say() -> None:
 
 @pytest.mark.skipif(
     "MAKELEVEL" not in os.environ or not (Path(sys.prefix) / "opwright-stamp").exists(),
-    reason="not run by make, which has just set up and so leaves a second set-up nothing to do",
+    reason="not run by make, which has just set up and leaves a second set-up nothing to do",
 )
-def test_a_set_up_with_nothing_to_do_says_so_and_does_nothing() -> None:
+def test_a_second_set_up_does_nothing_and_reports_it() -> None:
     stamp = Path(sys.prefix) / "opwright-stamp"
     before = stamp.stat().st_mtime_ns
     done = subprocess.run(["make", "-C", str(ROOT), "setup"], capture_output=True, text=True, check=True)
@@ -107,7 +107,7 @@ def test_a_set_up_with_nothing_to_do_says_so_and_does_nothing() -> None:
     assert stamp.stat().st_mtime_ns == before
 
 
-def test_missing_packages_are_named_where_nobody_is_root(tmp_path: Path) -> None:
+def test_missing_packages_are_named_without_root_access(tmp_path: Path) -> None:
     programs = {"id": "echo 1000", "sudo": "exit 1", "dpkg-query": r"printf 'installed cmake\n'"}
     code, said = run_setup(copy_of_setup(tmp_path), programs=programs)
     assert code == 1
@@ -118,7 +118,7 @@ def test_missing_packages_are_named_where_nobody_is_root(tmp_path: Path) -> None
     assert not (tmp_path / ".venv").exists()
 
 
-def test_what_is_missing_is_installed_through_sudo_where_it_works(tmp_path: Path) -> None:
+def test_missing_packages_are_installed_with_sudo_if_it_works(tmp_path: Path) -> None:
     log = tmp_path / "log"
     programs = {"id": "echo 1000", "sudo": f'echo "$*" >> {log}', "dpkg-query": r"printf 'installed cmake\n'"}
     run_setup(copy_of_setup(tmp_path), programs=programs, PIP_NO_INDEX="1", PIP_FIND_LINKS="")
@@ -128,15 +128,15 @@ def test_what_is_missing_is_installed_through_sudo_where_it_works(tmp_path: Path
     assert {"DEBIAN_FRONTEND=noninteractive", "--no-install-recommends", "g++"} <= set(install.split())
 
 
-def test_an_old_python_is_refused_with_its_version_and_place(tmp_path: Path) -> None:
+def test_an_old_python_is_rejected_with_its_version_and_path(tmp_path: Path) -> None:
     programs = {"python3": r"printf '3.9.2\n/opt/old/python3.9\nyes\nyes\n'"}
     code, said = run_setup(copy_of_setup(tmp_path), programs=programs)
     assert code == 1
-    assert "python3 is /opt/old/python3.9 (3.9.2); opwright needs Python 3.10 or newer" in said
+    assert "python3 is /opt/old/python3.9 (3.9.2); opwright requires Python 3.10 or newer" in said
 
 
 @pytest.mark.parametrize(("facts", "lack"), [("no\nyes", "no venv or no ensurepip"), ("yes\nno", "has no Python.h")])
-def test_a_python_that_apt_cannot_complete_is_refused(tmp_path: Path, facts: str, lack: str) -> None:
+def test_an_incomplete_python_that_apt_cannot_complete_is_rejected(tmp_path: Path, facts: str, lack: str) -> None:
     answer = f"3.12.1\n/opt/own/python3.12\n{facts}\n".replace("\n", r"\n")
     code, said = run_setup(copy_of_setup(tmp_path), programs={**ALL_INSTALLED, "python3": f"printf '{answer}'"})
     assert code == 1
@@ -146,13 +146,13 @@ def test_a_python_that_apt_cannot_complete_is_refused(tmp_path: Path, facts: str
 
 
 @pytest.mark.parametrize("torch", ["latest", "2.15/../x", "2.15 ; true"])
-def test_a_torch_that_is_no_version_is_refused(tmp_path: Path, torch: str) -> None:
+def test_a_torch_that_is_not_a_version_is_rejected(tmp_path: Path, torch: str) -> None:
     code, said = run_setup(copy_of_setup(tmp_path), TORCH=torch)
     assert code == 1
     assert f"TORCH is '{torch}'; expected a version of PyTorch, as in TORCH=2.15.0" in said
 
 
-def test_a_half_made_environment_is_not_trusted(tmp_path: Path) -> None:
+def test_an_incomplete_environment_is_created_again(tmp_path: Path) -> None:
     script = copy_of_setup(tmp_path)
     nothing_to_get = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
     code, said = run_setup(script, programs=ALL_INSTALLED, **nothing_to_get)
@@ -162,12 +162,12 @@ def test_a_half_made_environment_is_not_trusted(tmp_path: Path) -> None:
     (tmp_path / ".venv/left-over").touch()
     code, said = run_setup(script, programs=ALL_INSTALLED, **nothing_to_get)
     assert code == 1
-    assert "making .venv" in said
+    assert "creating .venv" in said
     assert not (tmp_path / ".venv/left-over").exists()
 
 
 @pytest.mark.needs("shellcheck")
-def test_the_scripts_please_shellcheck() -> None:
+def test_the_scripts_pass_shellcheck() -> None:
     subprocess.run(["shellcheck", *map(str, SCRIPTS)], check=True)
 
 

@@ -1,4 +1,4 @@
-"""What a verb imports before it works: the command line starts at once."""
+"""The modules that a verb imports before it works, which determine how fast the command line starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAVY = {
     *("torch", "numpy", "matplotlib", "jinja2", "rich", "elftools", "filelock", "ninja", "platformdirs", "pydantic"),
     *("pyarrow", "fsspec", "ray"),
 }
-# The templates of a new library need it.
+# The templates of a new library require it.
 OF_NEW = {"jinja2"}
 
 
@@ -39,7 +39,7 @@ def test_the_help_of_a_verb_imports_nothing_heavy(verb: str) -> None:
 
 
 @pytest.mark.parametrize("flavour", [(), ("--cuda",), ("--opencv",), ("--python-only",)])
-def test_new_imports_its_templates_and_nothing_else_that_is_heavy(tmp_path: Path, flavour: tuple[str, ...]) -> None:
+def test_new_imports_no_heavy_module_except_for_its_templates(tmp_path: Path, flavour: tuple[str, ...]) -> None:
     assert imported("new", tmp_path / "mine", *flavour) & HEAVY == OF_NEW
     assert (tmp_path / "mine" / "op.py").is_file()
 
@@ -52,13 +52,13 @@ def test_an_error_of_a_verb_imports_neither_torch_nor_a_console(
     assert imported(verb, tmp_path) & HEAVY <= {"platformdirs"}
 
 
-def test_the_proof_that_a_module_is_absent_sees_it_where_it_is(tmp_path: Path) -> None:
+def test_the_check_for_a_module_detects_an_import(tmp_path: Path) -> None:
     program = tmp_path / "opwright"
     program.write_text("import numpy.linalg\nimport opwright.spec.derive\n")
     assert {"torch", "numpy"} <= imported(program=program)
 
 
-# All that a Python of a Ray cluster has that is installed for nothing but Ray Data.
+# A Python of a Ray cluster on which only Ray Data's requirements are installed.
 _OF_WORKERS = """
 import sys
 
@@ -79,12 +79,12 @@ from opwright.scale.workers.host_process import HostProcess
 """
 
 
-def test_a_worker_of_a_map_needs_nothing_but_numpy_pyarrow_and_fsspec() -> None:
+def test_a_worker_of_a_map_requires_only_numpy_pyarrow_and_fsspec() -> None:
     ended = subprocess.run([sys.executable, "-c", _OF_WORKERS], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_the_proof_for_workers_sees_what_they_lack() -> None:
+def test_the_check_for_workers_detects_a_missing_module() -> None:
     program = f"{_OF_WORKERS}\nimport opwright.bundle.format.read\n"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "no module named 'msgspec'" in ended.stderr

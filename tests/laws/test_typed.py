@@ -1,4 +1,4 @@
-"""The types that an author's own files get from opwright, as mypy sees them in strict mode."""
+"""The types of opwright in users' code, as mypy checks them in strict mode."""
 
 from __future__ import annotations
 
@@ -113,14 +113,14 @@ def _(make: int) -> int:
 """
 
 
-def test_mypy_in_strict_mode_passes_what_is_right_and_finds_what_is_wrong(tmp_path: Path) -> None:
+def test_mypy_in_strict_mode_accepts_correct_code_and_rejects_errors(tmp_path: Path) -> None:
     for flavour in Flavour:
         create(tmp_path / flavour.name.lower(), flavour)
     for name, text in (("whole/op.py", WHOLE), ("package/setup.py", SETUP), ("wrong/op.py", WRONG)):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(text)
     options = ["--strict", "--explicit-package-bases", "--no-error-summary", "--no-color-output", "--config-file="]
-    # All in one run: it reads PyTorch's types, which takes most of its time, once.
+    # A single run: reading PyTorch's types takes most of its time.
     ended = subprocess.run(
         [sys.executable, "-m", "mypy", *options, "."], cwd=tmp_path, capture_output=True, text=True, check=False
     )

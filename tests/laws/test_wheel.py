@@ -1,4 +1,4 @@
-"""What the wheel holds."""
+"""The contents of the wheel."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(next(folder.glob("*.whl")))
 
 
-def test_it_says_that_it_is_typed(wheel: zipfile.ZipFile) -> None:
+def test_it_is_marked_as_typed(wheel: zipfile.ZipFile) -> None:
     assert "opwright/py.typed" in wheel.namelist()
 
 
-def test_it_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> None:
+def test_it_contains_every_file_of_the_package(wheel: zipfile.ZipFile) -> None:
     listed = subprocess.run(["git", "ls-files", "src"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     files = {path.removeprefix("src/") for path in listed.splitlines() if (ROOT / path).is_file()}
     assert "opwright/host/cpp/CMakeLists.txt" in files

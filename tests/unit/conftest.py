@@ -1,4 +1,4 @@
-"""What unit tests share: operators that exist in Python alone, described in an op.py of their own; and a manifest."""
+"""Fixtures that unit tests share: Python-only operators, each described in its own op.py, and a manifest."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ import opwright
 library = opwright.Library({namespace!r})
 """
 
-# A namespace is registered once in a process.
+# A namespace can be registered only once per process.
 _numbers = itertools.count()
 
 
 class Describe(Protocol):
-    """Writes an op.py with these operators, and gives the library that it describes."""
+    """Writes an op.py with these operators, and returns the library that it describes."""
 
     def __call__(self, text: str) -> Library: ...
 

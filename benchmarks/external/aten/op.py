@@ -1,4 +1,4 @@
-"""Twenty operators of PyTorch itself, each described by other operators."""
+"""Twenty operators of PyTorch itself, each described with other operators."""
 
 from collections.abc import Iterator
 from functools import reduce
@@ -33,7 +33,7 @@ def _(make: Make) -> Iterator[Any]:
 
 @library.op(name="lerp.Scalar", vmap=True)
 def lerp(self: Tensor, end: Tensor, weight: float) -> Tensor:
-    """Interpolate linearly, from whichever end is nearer."""
+    """Interpolate linearly, starting from the nearer end."""
     return self + weight * (end - self) if abs(weight) < 0.5 else end - (1 - weight) * (end - self)
 
 
@@ -45,7 +45,7 @@ def _(make: Make) -> Iterator[Any]:
 
 @library.op(name="clamp.Tensor", vmap=True)
 def clamp(self: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
-    """Limit each number; where the limits cross, the upper one counts."""
+    """Limit each number; if the limits cross, the upper one wins."""
     assert min is not None or max is not None
     if min is not None:
         self = torch.where((self < min) | min.isnan(), min, self)
@@ -85,7 +85,7 @@ def _(make: Make) -> Iterator[Any]:
 
 @library.op
 def masked_select(self: Tensor, mask: Tensor) -> Tensor:
-    """The numbers where a mask is true, in order."""
+    """The elements where a mask is true, in order."""
     numbers, chosen = torch.broadcast_tensors(self, mask)
     selected: Tensor = numbers[chosen]
     return selected
@@ -131,7 +131,7 @@ def _(make: Make) -> Iterator[Any]:
 
 @library.op(name="count_nonzero.dim_IntList", vmap=True)
 def count_nonzero(self: Tensor, dim: list[int]) -> Tensor:
-    """How many numbers are not zero, along dimensions."""
+    """The number of nonzero elements along dimensions."""
     return (self != 0).sum(dim)
 
 
@@ -143,7 +143,7 @@ def _(make: Make) -> Iterator[Any]:
 
 @library.op(vmap=True)
 def aminmax(self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest number."""
+    """The minimum and the maximum."""
     dims = () if dim is None else (dim,)
     return self.amin(dims, keepdim), self.amax(dims, keepdim)
 
@@ -158,7 +158,7 @@ def _(make: Make) -> Iterator[Any]:
 def native_layer_norm(
     input: Tensor, normalized_shape: list[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalise the last dimensions; also their mean, and one over their standard deviation, without gradients."""
+    """Normalise the last dimensions; also return their mean and inverse standard deviation, without gradients."""
     assert normalized_shape
     assert list(input.shape[-len(normalized_shape) :]) == normalized_shape
     assert all(part is None or list(part.shape) == normalized_shape for part in (weight, bias))
@@ -214,7 +214,7 @@ def _(make: Make) -> Iterator[Any]:
 
 @library.op(vmap=True)
 def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int = 1, beta: float = 1.0) -> Tensor:
-    """The distance, squared where it is small."""
+    """The distance, squared if it is small."""
     assert beta >= 0
     distance = (self - target).abs()
     loss = torch.where(distance < beta, distance.square() / (2 * beta or 1), distance - beta / 2)
@@ -231,7 +231,7 @@ def _(make: Make) -> Iterator[Any]:
 def binary_cross_entropy_with_logits(
     self: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 1
 ) -> Tensor:
-    """The cross entropy of logits with probabilities."""
+    """The cross entropy between logits and probabilities."""
     positive = target * functional.logsigmoid(self) * (1 if pos_weight is None else pos_weight)
     loss = -(positive + (1 - target) * functional.logsigmoid(-self)) * (1 if weight is None else weight)
     return (loss, loss.mean(), loss.sum())[reduction]
@@ -250,7 +250,7 @@ def _(self: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | 
 
 @library.op(vmap=True)
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
-    """Add slices at indices, also several at one index."""
+    """Add slices at indices, which may repeat."""
     slices = alpha * source.movedim(dim, 0)
     return self.movedim(dim, 0).index_put((index,), slices, accumulate=True).movedim(0, dim)
 
@@ -264,7 +264,7 @@ def _(make: Make) -> Iterator[Any]:
 
 @library.op(name="bucketize.Tensor", vmap=True)
 def bucketize(self: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """How many sorted boundaries lie below each number; with `right`, how many are not above it."""
+    """The number of sorted boundaries below each number; with `right`, the number of those not above it."""
     numbers = self.unsqueeze(-1)
     below = ~(boundaries > numbers) if right else ~(boundaries >= numbers)
     return below.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
@@ -283,7 +283,7 @@ def _(self: Tensor, boundaries: Tensor, out_int32: bool, right: bool) -> bool:
 
 @library.op(vmap=True)
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """Add matrix products to a multiple of something; if the multiple is 0, whatever that holds."""
+    """Add matrix products to a multiple of a tensor; if the factor is 0, the tensor's values do not matter."""
     product = alpha * torch.bmm(batch1, batch2)
     return product + (beta * self if beta else torch.zeros_like(self)).expand_as(product)
 
@@ -320,7 +320,7 @@ def _(tensors: list[Tensor]) -> bool:
 
 @library.op(name="masked_fill_.Scalar", mutates=["self"], vmap=True)
 def masked_fill_(self: Tensor, mask: Tensor, value: float) -> None:
-    """Write a number where a mask is true."""
+    """Write a value where a mask is true."""
     self.copy_(torch.where(mask, value, self))
 
 

@@ -1,6 +1,6 @@
 """The operators of torch-cluster 1.6.3: neighbors, samples and clusters of points and of graphs.
 
-Three of them draw random numbers. Their domains say for which graphs there is nothing to choose.
+Three of them draw random numbers. Their domains include only graphs for which there is nothing to choose.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ library = opwright.Library("torch_cluster", imports=["torch_cluster"])
 
 
 def _distances(x: Tensor, y: Tensor, ptr_x: Tensor | None, ptr_y: Tensor | None) -> Tensor:
-    """The squared distance of each y from each x; infinite between points of different batches."""
+    """The squared distance between each x and each y; infinite between points of different batches."""
     distance = (y[:, None] - x).square().sum(2)
     if ptr_x is None:
         return distance
@@ -32,7 +32,7 @@ def _distances(x: Tensor, y: Tensor, ptr_x: Tensor | None, ptr_y: Tensor | None)
 
 
 def _is_ptr(ptr: Tensor | None, x: Tensor) -> bool:
-    """Whether a vector of batches is what the package computes: from 0 to the number of points, sorted."""
+    """Whether a batch vector is one that the package computes: sorted, from 0 to the number of points."""
     return ptr is None or bool(ptr[0] == 0 and ptr[-1] == len(x) and (ptr.diff() >= 0).all())
 
 
@@ -62,7 +62,7 @@ def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
 
 @knn.domain
 def _(x: Tensor, y: Tensor, ptr_x: Tensor | None, ptr_y: Tensor | None, k: int, cosine: bool, num_workers: int) -> bool:
-    """No point is as near as another: which of them comes first is not documented."""
+    """No two points are equally near: the order of such points is not documented."""
     distances = (y[:, None] - x).square().sum(2).sort()[0]
     return _is_ptr(ptr_x, x) and _is_ptr(ptr_y, y) and not bool((distances.diff() == 0).any())
 
@@ -71,7 +71,7 @@ def _(x: Tensor, y: Tensor, ptr_x: Tensor | None, ptr_y: Tensor | None, k: int, 
 def radius(
     x: Tensor, y: Tensor, ptr_x: Tensor | None, ptr_y: Tensor | None, r: float, max_num_neighbors: int, num_workers: int
 ) -> Tensor:
-    """Finds the points of x that are nearer than r to each y of the same batch, at most a number of them, as (y, x)."""
+    """Finds at most a given number of points of x that are nearer than r to each y of the same batch, as (y, x)."""
     if x.dim() != 2 or y.dim() != 2 or x.shape[1] != y.shape[1]:
         raise ValueError("x and y must be points of the same dimension")
     return (_distances(x, y, ptr_x, ptr_y) < r * r).nonzero()[: None if max_num_neighbors else 0].t().contiguous()
@@ -89,14 +89,14 @@ def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
 def _(
     x: Tensor, y: Tensor, ptr_x: Tensor | None, ptr_y: Tensor | None, r: float, max_num_neighbors: int, num_workers: int
 ) -> bool:
-    """No y has two neighbors: neither their order, nor which of too many are taken, is documented."""
+    """No y has two neighbors: neither their order nor the choice among too many is documented."""
     neighbors = ((y[:, None] - x).square().sum(2) < r * r).sum(1)
     return _is_ptr(ptr_x, x) and _is_ptr(ptr_y, y) and bool((neighbors < 2).all())
 
 
 @library.op
 def fps(src: Tensor, ptr: Tensor, ratio: Tensor, random_start: bool) -> Tensor:
-    """Samples points of each batch, beginning with its first: again and again the one that is farthest from those."""
+    """Samples points of each batch, starting with its first: repeatedly the one that is furthest from those sampled."""
     counts = (ptr.diff().float() * ratio).ceil().long().tolist()
     chosen = []
     for begin, end, count in zip(ptr[:-1].tolist(), ptr[1:].tolist(), counts, strict=True):
@@ -118,13 +118,13 @@ def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
 
 @fps.domain
 def _(src: Tensor, ptr: Tensor, ratio: Tensor, random_start: bool) -> bool:
-    """Nothing is random, and the batches are those that the package computes."""
+    """Nothing is random, and the batches are ones that the package computes."""
     return not random_start and _is_ptr(ptr, src)
 
 
 @library.op
 def grid(pos: Tensor, size: Tensor, start: Tensor | None, end: Tensor | None) -> Tensor:
-    """Numbers the cells of a grid from `start` to `end` that points lie in."""
+    """Numbers the grid cells from `start` to `end` that contain the points."""
     pos = pos.flatten(1)
     start = pos.amin(0) if start is None else start
     end = pos.amax(0) if end is None else end
@@ -158,7 +158,7 @@ def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
 
 
 def _one_neighbor_each(rowptr: Tensor, col: Tensor) -> bool:
-    """Whether it is a graph, and no node has two neighbors, of which one would be drawn."""
+    """Whether it is a graph in which no node has two neighbors, of which one would be drawn."""
     degrees = rowptr.diff()
     is_graph = _is_ptr(rowptr, col) and bool((col >= 0).all() and (col < len(degrees)).all())
     return is_graph and bool((degrees < 2).all())
@@ -174,7 +174,7 @@ def _neighbors(rowptr: Tensor, col: Tensor) -> Tensor:
 
 @library.op
 def graclus(rowptr: Tensor, col: Tensor, weight: Tensor | None) -> Tensor:
-    """Merges each node with the neighbor of largest weight, none of which is negative; names both by the smaller."""
+    """Merges each node with the neighbor of largest (nonnegative) weight; names both by the smaller."""
     if weight is not None and weight.shape != col.shape:
         raise ValueError("weight must have the shape of col")
     if weight is not None:
@@ -204,7 +204,7 @@ def _(rowptr: Tensor, col: Tensor, weight: Tensor | None) -> bool:
 def random_walk(
     rowptr: Tensor, col: Tensor, start: Tensor, walk_length: int, p: float, q: float
 ) -> tuple[Tensor, Tensor]:
-    """Walks along random edges; returns the nodes and the edges of each walk, -1 for an edge where there is none."""
+    """Walks along random edges; returns the nodes and the edges of each walk, -1 for a missing edge."""
     degrees, nodes, edges = rowptr.diff(), [start], []
     for _ in range(walk_length):
         degree = degrees[nodes[-1]]
@@ -231,7 +231,7 @@ def _(rowptr: Tensor, col: Tensor, start: Tensor, walk_length: int, p: float, q:
 
 @library.op
 def neighbor_sampler(start: Tensor, rowptr: Tensor, count: int, factor: float) -> Tensor:
-    """Samples random edges of nodes: `count` of each, or if that is 0, `factor` times as many as there are."""
+    """Samples random edges of nodes: `count` per node, or if that is 0, `factor` times their number."""
     sampled = [start.new_empty(0)]
     for first, degree in zip(rowptr[start].tolist(), rowptr.diff()[start].tolist(), strict=True):
         size = count if count > 0 else max(math.ceil(factor * degree), 0)

@@ -1,6 +1,6 @@
 """The operators of torch-scatter 2.1.2: reductions of elements that share an index, and their inverses.
 
-`out`, where it is given, is what a reduction starts from, or only a place for the result (in those of CSR).
+`out`, if given, is the initial value of a reduction, or only memory for the result (in the CSR functions).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ library = opwright.Library("torch_scatter", imports=["torch_scatter"])
 
 
 def _at(index: Tensor, src: Tensor, dim: int) -> Tensor:
-    """The index of each element of `src`: a 1-d index lies along `dim`, any other begins at the first dimension."""
+    """The index of each element of `src`: a 1-d index runs along `dim`, any other starts at the first dimension."""
     index = index.view(*[1] * dim, -1) if index.dim() == 1 else index
     return index.view(*index.shape, *[1] * (src.dim() - index.dim())).expand_as(src)
 
 
 def _start(src: Tensor, index: Tensor, dim: int, out: Tensor | None, dim_size: int | None, value: float = 0) -> Tensor:
-    """What a reduction starts from: `out`, or `value` for each of `dim_size` or as many segments as there are."""
+    """The initial value of a reduction: `out`, or `value` for each of `dim_size` or the largest index + 1 segments."""
     shape = list(src.shape)
     shape[dim] = dim_size if dim_size is not None else int(index.max()) + 1 if index.numel() else 0
     return src.new_full(shape, value) if out is None else out
@@ -117,7 +117,7 @@ def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
 @scatter_min.domain
 @scatter_max.domain
 def _(src: Tensor, index: Tensor, dim: int, out: Tensor | None, dim_size: int | None) -> bool:
-    """As documented: indices lie inside the result. And `dim` exists, which is not checked (a fault)."""
+    """As documented, indices are inside the result. Also, `dim` exists, which is not checked (a fault)."""
     if dim not in range(-src.dim(), src.dim()):
         return False
     size = dim_size if out is None else out.shape[dim]
@@ -170,14 +170,14 @@ def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
 @segment_min_coo.domain
 @segment_max_coo.domain
 def _(src: Tensor, index: Tensor, out: Tensor | None, dim_size: int | None) -> bool:
-    """As documented: the index is sorted, and lies inside the result."""
+    """As documented, the index is sorted and inside the result."""
     size = dim_size if out is None else out.shape[index.dim() - 1]
     return _is_sorted(index) and _is_between(0, index, None if size is None else size - 1)
 
 
 @library.op
 def gather_coo(src: Tensor, index: Tensor, out: Tensor | None) -> Tensor:
-    """Gives each element the value of its segment."""
+    """Copies the value of each segment to its elements."""
     dim = range(index.dim())[-1]
     shape = [*index.shape, *src.shape[dim + 1 :]]
     result = src.gather(dim, index.view(*index.shape, *[1] * (src.dim() - index.dim())).expand(shape))
@@ -193,7 +193,7 @@ def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
 
 @gather_coo.domain
 def _(src: Tensor, index: Tensor, out: Tensor | None) -> bool:
-    """As documented: the index is sorted, and lies inside `src`."""
+    """As documented, the index is sorted and inside `src`."""
     return _is_sorted(index) and _is_between(0, index, src.shape[index.dim() - 1] - 1)
 
 
@@ -201,7 +201,7 @@ def _(src: Tensor, index: Tensor, out: Tensor | None) -> bool:
 
 
 def _bins(src: Tensor, indptr: Tensor) -> Tensor:
-    """For each place the number of its segment, counted from 1; 0 before the first, the largest after the last."""
+    """The segment number of each position, from 1; 0 before the first segment, the largest number after the last."""
     dim = range(indptr.dim())[-1]
     places = torch.arange(src.shape[dim]).expand(*src.shape[:dim], -1).contiguous()
     return torch.searchsorted(indptr.expand(*src.shape[:dim], -1).contiguous(), places, right=True)
@@ -254,13 +254,13 @@ def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
 @segment_min_csr.domain
 @segment_max_csr.domain
 def _(src: Tensor, indptr: Tensor, out: Tensor | None) -> bool:
-    """As documented: the ends are sorted, and lie inside `src`."""
+    """As documented, the ends are sorted and inside `src`."""
     return _is_sorted(indptr) and _is_between(0, indptr, src.shape[indptr.dim() - 1])
 
 
 @library.op
 def gather_csr(src: Tensor, indptr: Tensor, out: Tensor | None) -> Tensor:
-    """Gives each element the value of its segment, 0 outside of all segments."""
+    """Copies the value of each segment to its elements; 0 outside all segments."""
     dim, shape = range(indptr.dim())[-1], list(src.shape)
     shape[dim] = int(indptr.flatten()[-1]) if src.numel() else 0
     start = src.new_zeros(shape) if out is None else out
@@ -280,6 +280,6 @@ def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
 
 @gather_csr.domain
 def _(src: Tensor, indptr: Tensor, out: Tensor | None) -> bool:
-    """As documented: the ends are sorted, and lie inside the result."""
+    """As documented, the ends are sorted and inside the result."""
     size = int(indptr.flatten()[-1]) if out is None else out.shape[indptr.dim() - 1]
     return _is_sorted(indptr) and _is_between(0, indptr, size)

@@ -14,7 +14,7 @@ library = opwright.Library("torchvision", imports=["torchvision"])
 
 
 def boxes(make: Make, count: int, extent: float) -> Tensor:
-    """Corners (x1, y1, x2, y2) of boxes with positive sizes, which begin between 0 and `extent`."""
+    """Corners (x1, y1, x2, y2) of boxes with positive sizes, which start between 0 and `extent`."""
     corner = make.rand(count, 2) * extent
     return torch.cat([corner, corner + make.rand(count, 2) * extent + 0.5], 1)
 
@@ -33,7 +33,7 @@ def are_regions(input: Tensor, rois: Tensor) -> bool:
 
 @library.op
 def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
-    """The indices of the boxes that overlap no better box too much, the best first."""
+    """The indices of the boxes that do not overlap a better box too much, best first."""
     assert dets.shape == (len(scores), 4)
     low, high = torch.maximum(dets[:, None, :2], dets[:, :2]), torch.minimum(dets[:, None, 2:], dets[:, 2:])
     shared = (high - low).clamp(min=0).prod(-1)
@@ -58,7 +58,7 @@ def _(dets: Tensor, scores: Tensor, iou_threshold: float) -> bool:
 
 
 def bilinear(start: Tensor, end: Tensor, bins: int, ratio: int, size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """For the samples in parts of an interval: the two pixels next to each, how much they count; which are inside."""
+    """For the samples in parts of an interval: the two nearest pixels, their weights, and which samples are inside."""
     steps = ratio if ratio > 0 else int(((end - start) / max(bins, 1)).ceil())
     part = (torch.arange(bins * steps).to(start) + 0.5).view(bins, steps) / max(bins * steps, 1)
     at = start + (end - start) * part
@@ -97,7 +97,7 @@ roi_align.domain(
 
 
 def parts(start: Tensor, end: Tensor, bins: int, size: int) -> Tensor:
-    """Which of `size` pixels are in each of `bins` parts of an interval, the pixel `end` included: (bins, size)."""
+    """Which of `size` pixels are in each of `bins` parts of an interval, including the pixel `end`: (bins, size)."""
     width = (end - start + 1).clamp(min=1) / bins
     part, pixel = torch.arange(bins).to(start)[:, None], torch.arange(size).to(start)
     return (pixel >= start + (part * width).floor()) & (pixel < start + ((part + 1) * width).ceil())
@@ -107,7 +107,7 @@ def parts(start: Tensor, end: Tensor, bins: int, size: int) -> Tensor:
 def roi_pool(
     input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int
 ) -> tuple[Tensor, Tensor]:
-    """The largest number in each part of each region, and where in the image it is: 0 and -1 for an empty part."""
+    """The maximum in each part of each region, and its position in the image; 0 and -1 for an empty part."""
     low, high = (rois[:, 1:] * spatial_scale + 0.5).floor().view(-1, 2, 2).unbind(1)
     made = input.new_empty(len(rois), input.shape[1], pooled_height, pooled_width)
     places, images = torch.empty_like(made, dtype=torch.int32), functional.pad(input.flatten(2), (0, 1))
@@ -134,7 +134,7 @@ def deform_conv2d(
     input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, bias: Tensor, stride_h: int, stride_w: int,
     pad_h: int, pad_w: int, dilation_h: int, dilation_w: int, groups: int, offset_groups: int, use_mask: bool,
 ) -> Tensor:  # fmt: skip
-    """Correlate images with filters whose taps are moved, each by its own offset."""
+    """Correlate images with filters whose taps are each moved by a separate offset."""
     (high, wide), (rows, columns), (height, width) = weight.shape[2:], offset.shape[2:], input.shape[2:]
     grid = torch.meshgrid(*map(torch.arange, (high, wide, rows, columns)), indexing="ij")
     i, j, row, column = torch.stack(grid).to(offset)

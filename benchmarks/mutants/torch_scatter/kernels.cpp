@@ -1,4 +1,4 @@
-// Kernels of torch-scatter as operators, behind the checks that they lack.
+// Kernels of torch-scatter as operators, with the argument checks that they lack.
 
 #include <segment_csr_cpu.h>
 #include <torch/library.h>
@@ -15,7 +15,7 @@ void check(const Tensor& src, const Tensor& indptr, const std::optional<Tensor>&
     TORCH_CHECK(!out || out->dim() == src.dim(), "out must have the dimensions of src, ", src.dim());
 }
 
-// The kernels write to `out` and return it, and leave it as it is if there is nothing to write.
+// The kernels write to `out` and return it, and do not change it if there is nothing to write.
 std::optional<Tensor> fresh(const std::optional<Tensor>& out) {
     return out ? std::optional(at::zeros(out->sizes(), out->options())) : std::nullopt;
 }
@@ -51,7 +51,7 @@ std::tuple<Tensor, Tensor> segment_max(const Tensor& src, const Tensor& indptr, 
 Tensor gather(const Tensor& src, const Tensor& indptr, const std::optional<Tensor>& out) {
     check(src, indptr, out);
     const int64_t size = src.numel() ? indptr.flatten()[-1].item<int64_t>() : 0;
-    TORCH_CHECK(!out || out->size(indptr.dim() - 1) == size, "out must have ", size, " elements, as indptr says");
+    TORCH_CHECK(!out || out->size(indptr.dim() - 1) == size, "out must have ", size, " elements, as indptr requires");
     return gather_csr_cpu(src, indptr.contiguous(), fresh(out));
 }
 

@@ -1,7 +1,7 @@
 """Kernels of torch-scatter 2.1.2, those of csrc/cpu/segment_csr_cpu.cpp, as operators with the checks they lack.
 
-The minimum and the maximum lose NaN, infinities and the limits of a dtype, and `gather` leaves what is in no segment
-unwritten: the domains exclude both.
+The minimum and the maximum lose NaN, infinities and the limits of a dtype, and `gather` does not write elements outside
+all segments: the domains exclude both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ library = opwright.Library(
 
 
 def _by_segment(src: Tensor, indptr: Tensor, out: Tensor | None, outside: float) -> tuple[Tensor, Tensor]:
-    """The elements of each segment, (..., S, E, ...), with a number for those outside of it, and which are inside."""
+    """The elements of each segment, (..., S, E, ...), with `outside` for others, and a mask of those inside."""
     dim = indptr.dim() - 1
     if dim < 0 or dim >= src.dim() or indptr.shape[-1] < 2 or indptr.dtype != torch.int64:
         raise ValueError("indptr must hold the ends of one segment or more, in int64")
@@ -65,21 +65,21 @@ def _extreme(src: Tensor, indptr: Tensor, out: Tensor | None, worst: float, redu
 
 @library.op(differentiable=())
 def segment_min(src: Tensor, indptr: Tensor, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The smallest element of each segment and its first place; 0 and the length of src for an empty one."""
+    """The smallest element of each segment and its first position; 0 and the length of src for an empty one."""
     info = torch.finfo(src.dtype) if src.is_floating_point() else torch.iinfo(src.dtype)
     return _extreme(src, indptr, out, info.max, torch.amin)
 
 
 @library.op(differentiable=())
 def segment_max(src: Tensor, indptr: Tensor, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The largest element of each segment and its first place; 0 and the length of src for an empty one."""
+    """The largest element of each segment and its first position; 0 and the length of src for an empty one."""
     info = torch.finfo(src.dtype) if src.is_floating_point() else torch.iinfo(src.dtype)
     return _extreme(src, indptr, out, info.min, torch.amax)
 
 
 @library.op(differentiable=())
 def gather(src: Tensor, indptr: Tensor, out: Tensor | None = None) -> Tensor:
-    """Each segment's element of src, as often as the segment is long."""
+    """Each segment's element of src, repeated for the length of the segment."""
     dim = indptr.dim() - 1
     if dim < 0 or dim >= src.dim() or indptr.shape[-1] < 2 or indptr.dtype != torch.int64:
         raise ValueError("indptr must hold the ends of one segment or more, in int64")
@@ -132,12 +132,12 @@ def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
 @segment_max.errors
 @gather.errors
 def _(make: opwright.Make) -> Iterator[tuple[str, opwright.Sample]]:
-    """The message of a check that another error would follow."""
+    """The message of a check that a later error would otherwise replace."""
     yield "Input mismatch", make.call(make.randn(4), torch.tensor([[0, 1, 2, 3, 4]]))
 
 
 def _are_ends(src: Tensor, indptr: Tensor) -> bool:
-    """Whether the numbers of `indptr` delimit segments of `src`; true if the kernel has to reject its dimensions."""
+    """Whether the numbers in `indptr` delimit segments of `src`; true if the kernel must reject its dimensions."""
     if not 0 < indptr.dim() <= src.dim():
         return True
     return _ascend(indptr) and bool((indptr <= src.shape[indptr.dim() - 1]).all())
@@ -163,6 +163,6 @@ def _(src: Tensor, indptr: Tensor, out: Tensor | None) -> bool:
 @gather.domain
 def _(src: Tensor, indptr: Tensor, out: Tensor | None) -> bool:
     if indptr.dim() == 0 or indptr.shape[-1] < 2:
-        return True  # the kernel has to reject it
+        return True  # the kernel must reject it
     ends = indptr[..., -1:]
     return _ascend(indptr) and bool((indptr[..., 0] == 0).all() and (ends == ends.flatten()[:1]).all())

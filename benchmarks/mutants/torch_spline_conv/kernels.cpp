@@ -1,4 +1,4 @@
-// Kernels of torch-spline-conv as operators, behind the checks that they lack.
+// Kernels of torch-spline-conv as operators, with the argument checks that they lack.
 
 #include <basis_cpu.h>
 #include <torch/library.h>
@@ -35,7 +35,7 @@ Tensor spline_basis_backward(const std::optional<Tensor>& grad_0, const std::opt
     for (int64_t axis = 0; axis < pseudo.size(1); ++axis) products *= degree + 1;
     TORCH_CHECK(grad_0->dim() == 2 && grad_0->size(1) == products && grad_0->scalar_type() == pseudo.scalar_type(),
                 "grad_0 must be ", pseudo.scalar_type(), " and have sizes (E, ", products, ")");
-    // The package's is row-major, the reference's has the strides of pseudo.
+    // The package's result is row-major, the reference's has the strides of pseudo.
     return at::empty_like(pseudo).copy_(
         spline_basis_bw_cpu(*grad_0, pseudo, kernel_size.contiguous(), is_open_spline.contiguous(), degree));
 }

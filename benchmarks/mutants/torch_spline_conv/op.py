@@ -1,4 +1,4 @@
-"""The CPU kernels of torch-spline-conv 1.2.2 for the basis of splines, csrc/cpu/basis_cpu.cpp, behind own checks."""
+"""The CPU kernels of torch-spline-conv 1.2.2 for spline bases, csrc/cpu/basis_cpu.cpp, with added argument checks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _b_spline(x: Tensor, degree: int) -> Tensor:
 
 @library.op(differentiable=("pseudo",))
 def spline_basis(pseudo: Tensor, kernel_size: Tensor, is_open_spline: Tensor, degree: int) -> tuple[Tensor, Tensor]:
-    """The products of B-splines at points, and the number of the weight that each belongs to.
+    """The products of B-splines at points, and the index of the weight for each product.
 
     Args:
         pseudo: (E, D), each coordinate in [0, 1].
@@ -38,7 +38,7 @@ def spline_basis(pseudo: Tensor, kernel_size: Tensor, is_open_spline: Tensor, de
         degree: 1, 2 or 3.
 
     Returns:
-        The products, (E, S), with S = (degree + 1) ** D, and the numbers, (E, S), int64.
+        The products, (E, S), with S = (degree + 1) ** D, and the indices, (E, S), int64.
     """
     if pseudo.dim() != 2 or kernel_size.shape != pseudo.shape[1:] or is_open_spline.shape != pseudo.shape[1:]:
         raise ValueError("pseudo must be (E, D), kernel_size and is_open_spline (D)")
@@ -78,11 +78,11 @@ def _sixteenths(make: opwright.Make, *shape: int) -> Tensor:
 
 @spline_basis.domain
 def _(pseudo: Tensor, kernel_size: Tensor, is_open_spline: Tensor, degree: int) -> bool:
-    """Points of the unit cube of a few axes, and splines that fit on their axis."""
+    """Points in the unit cube with a few axes, and splines that fit on their axis."""
     if pseudo.shape[-1] > 4 or not ((kernel_size > 0) & (kernel_size < 100) & (is_open_spline <= 1)).all():
         return False
     splines = kernel_size - degree * is_open_spline
-    # The package computes a fraction v as 1 - v - 1 + 2 * v, which has few correct digits if v is small.
+    # The package computes a fraction v as 1 - v - 1 + 2 * v, which has few correct digits for small v.
     fraction = (pseudo * splines.to(pseudo.dtype)).frac()
     distinct = (fraction == 0) | (fraction >= 1 / 16)
     return bool((splines > 0).all() and ((pseudo >= 0) & (pseudo <= 1) & distinct).all())

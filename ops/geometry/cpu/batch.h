@@ -1,4 +1,4 @@
-// A batch of images and the homographies to warp them with.
+// A batch of images and the homographies that warp them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The output, block by block: vectors where all taps lie in the image, and pixel by pixel elsewhere.
+// The output, block by block: vectors where all taps are inside the image, and pixel by pixel elsewhere.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Forward {
     T* result;
     Layout result_layout;
 
-    // Rows of all images, counted through the batch.
+    // Rows of all images, numbered through the batch.
     template <int bytes>
     OPWRIGHT_INLINE void run(int64_t begin, int64_t end) const {
         OutputRow rows[rows_per_block];
@@ -57,7 +57,7 @@ struct Forward {
                 RowSpans(points, result_layout.columns).inside(all_taps_inside<taps>(batch.layout))};
     }
 
-    // Writes the pixels of a row that vectors cannot.
+    // Writes the pixels of a row that vectors cannot compute.
     [[gnu::noinline]] void outside_by_pixel(const OutputRow& row) const {
         const int64_t width = result_layout.columns;
         Span near{0, width};

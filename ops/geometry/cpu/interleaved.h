@@ -1,4 +1,4 @@
-// A strip of an image whose channels lie side by side: vectors along the channels.
+// A strip of an image with interleaved channels: vectors along the channels.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A strip of an image of bytes with three or four channels side by side: a load of eight bytes fetches two pixels.
+// A strip of a uint8 image with three or four interleaved channels: one load of eight bytes fetches two pixels.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class PackedPairs {
     // Reads eight bytes, two of which may belong to a third pixel.
     OPWRIGHT_INLINE void copy(int64_t at, const std::uint8_t* from) { std::memcpy(words_[at], from, 8); }
 
-    // Each pixel in the lower bytes of a lane.
+    // Each pixel in the low bytes of a lane.
     template <class V>
     OPWRIGHT_INLINE void read(int64_t at, typename V::Mask& left, typename V::Mask& right) const {
         const V first = V::load(words_[at]), second = V::load(words_[at] + V::lanes);

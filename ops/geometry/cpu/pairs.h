@@ -1,6 +1,6 @@
-// Adjacent pixels of a row, copied out of the image so that vectors can read them.
+// Adjacent pixels of a row, copied from the image so that vectors can load them.
 //
-// An instruction that gathers numbers takes as long as a load for each of them. A load of eight bytes fetches two.
+// A gather instruction takes as long as one load per element. A load of eight bytes fetches two elements.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A strip of one channel, whose pixels lie side by side in the image.
+// A strip of one channel, whose pixels are adjacent in the image.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace geometry {
 
-// The taps of a strip's pixels in one channel. Two adjacent ones are fetched by one load.
+// The taps of a strip's pixels in one channel. One load fetches two adjacent taps.
 template <int taps, class T, int bytes>
 class PlanarTaps {
   public:
@@ -27,7 +27,7 @@ class PlanarTaps {
         }
     }
 
-    // One row of taps for as many pixels as a vector has lanes.
+    // One row of taps for one pixel per lane of a vector.
     OPWRIGHT_INLINE void read(int64_t at, int row, V (&pixels)[taps]) const {
         if constexpr (taps == 2) {
             (row == 0 ? top_ : bottom_).read(at, pixels[0], pixels[1]);

@@ -1,4 +1,4 @@
-// The gradient of the homographies: how the output changes with the points of its pixels, and these with the numbers.
+// The gradient of the homographies: the derivatives of the output by its points, and of the points by the matrix.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace geometry {
 
-// The derivatives of one homography's nine numbers, row by row.
+// The derivatives by the nine entries of one homography, row by row.
 using Matrix = std::array<double, 9>;
 
 template <class T, int taps>
@@ -29,11 +29,11 @@ struct Slopes {
     Layout grad_layout;
     Matrix* sums;
 
-    // How many sums an image has: one for some rows of the output. They are few enough to be added by one thread, in
-    // one order.
+    // The number of sums per image, each over some rows of the output. It is small enough for one thread to add them,
+    // in a fixed order.
     int64_t sums_per_image() const { return (grad_layout.rows + rows_per_sum - 1) / rows_per_sum; }
 
-    // Sums of all images, counted through the batch.
+    // Sums of all images, numbered through the batch.
     template <int bytes>
     OPWRIGHT_INLINE void run(int64_t begin, int64_t end) const {
         for (int64_t i = begin; i < end; ++i) {
@@ -58,8 +58,8 @@ struct Slopes {
     }
 
   private:
-    // The derivatives by the lines x, y and w of a row: the sum over its pixels, and the same with each pixel's column
-    // as a factor.
+    // The derivatives by the lines x, y and w of a row: the sum over its pixels, and the sum weighted by each pixel's
+    // column.
     struct RowSum {
         double alone[3] = {}, times_column[3] = {};
 
@@ -72,7 +72,7 @@ struct Slopes {
         }
     };
 
-    // Adds the pixels of a row that vectors cannot, and returns where the others are.
+    // Adds the pixels of a row that vectors cannot compute, and returns the span of the others.
     [[gnu::noinline]] Span outside_by_pixel(int64_t number, int64_t v, RowSum& sum) const {
         const Row points(batch.homography(number), v);
         const RowSpans spans(points, grad_layout.columns);

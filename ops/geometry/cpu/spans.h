@@ -1,4 +1,4 @@
-// Which columns of a row of the output have their points inside of a rectangle of the image.
+// The columns of an output row whose points are inside a rectangle of the image.
 #pragma once
 
 #include <algorithm>
@@ -20,30 +20,31 @@ struct Rectangle {
     double left, right, top, bottom;
 };
 
-// Where all taps of a point are pixels of the image. One pixel less on the right, so that three can be read at once.
+// The points whose taps are all inside the image. It ends one pixel earlier on the right, so that a load can read
+// three.
 template <int taps>
 Rectangle all_taps_inside(const Layout& layout) {
     constexpr double before = taps_before(taps), after = taps == 4 ? 2 : 1;
     return {before, static_cast<double>(layout.columns) - after - 1, before, static_cast<double>(layout.rows) - after};
 }
 
-// Outside of it, no tap is a pixel of the image.
+// Outside it, no tap is inside the image.
 template <int taps>
 Rectangle some_tap_inside(const Layout& layout) {
     constexpr double before = taps_before(taps) + 1, after = taps / 2 + 1;
     return {-after, static_cast<double>(layout.columns) + before, -after, static_cast<double>(layout.rows) + before};
 }
 
-// The columns of a row that have their points in a rectangle, found by solving for its sides.
+// The columns of a row whose points are in a rectangle, found by solving for its sides.
 //
-// On a row, x and y are quotients of linear functions: as long as w keeps its sign, they rise or fall all the way, and
-// lie between their values at the two ends of a span. They are rounded, so limits have a margin.
+// On a row, x and y are quotients of linear functions: while w keeps its sign, they are monotonic, and between their
+// values at the two ends of a span. They are rounded, so limits have a margin.
 class RowSpans {
   public:
     RowSpans(const Row& row, int64_t width) : row_(row), width_(width) {}
 
-    // A span of columns, all of which have their points inside. It is the longest but for the margin if w keeps its
-    // sign on the row.
+    // A span of columns whose points are all inside. If w keeps its sign on the row, it is the longest one except for
+    // the margin.
     Span inside(const Rectangle& rectangle) const {
         const double sign = row_.w.at(static_cast<double>(width_ / 2)) < 0 ? -1 : 1;
         const Span span = solve(rectangle, sign, -margin);
@@ -55,7 +56,7 @@ class RowSpans {
         return holds ? span : Span{};
     }
 
-    // A span outside of which no column has its point inside.
+    // A span outside which no column has its point inside.
     Span around(const Rectangle& rectangle) const {
         const double first = row_.w.at(0), last = row_.w.at(static_cast<double>(width_ - 1));
         const bool keeps_sign = (first > 0 && last > 0) || (first < 0 && last < 0);
@@ -71,14 +72,14 @@ class RowSpans {
                point.y <= rectangle.bottom;
     }
 
-    // Whether rounding moves no point near the rectangle as far as the margin, where w lies between these two.
+    // Whether rounding moves points near the rectangle by less than the margin, for w between these two values.
     bool is_precise(const Rectangle& rectangle, double first_w, double last_w) const {
         double farthest = 0;
         for (const double limit : {rectangle.left, rectangle.right, rectangle.top, rectangle.bottom}) {
             if (!std::isinf(limit)) farthest = std::max(farthest, std::abs(limit));
         }
         const double sum = std::max(magnitude(row_.x), magnitude(row_.y)) + farthest * magnitude(row_.w);
-        // Not of infinite numbers, which have no roots.
+        // Not for infinite values, which have no roots.
         return std::isfinite(sum) && 0x1p-49 * sum <= margin * std::min(std::abs(first_w), std::abs(last_w));
     }
 
@@ -86,7 +87,7 @@ class RowSpans {
         return std::abs(line.slope) * static_cast<double>(width_) + std::abs(line.start);
     }
 
-    // Where sign * w > 0 and the point is inside of the rectangle, which is enlarged by `by`.
+    // The columns with sign * w > 0 whose points are inside the rectangle, enlarged by `by`.
     Span solve(const Rectangle& rectangle, double sign, double by) const {
         double low = 0, high = static_cast<double>(width_ - 1);
         const auto keep = [&](const Line& line, double factor, double limit) {

@@ -1,8 +1,8 @@
-// The gradient of the image: each pixel of the output adds to the pixels that it was interpolated from.
+// The gradient of the image: each output pixel adds to the pixels that it was interpolated from.
 //
-// The image is divided into bands of rows, and a band is filled by one thread, which takes from the output what has
-// taps in it. The bands depend on the sizes alone, so that the order of the sums does not depend on the number of
-// threads, and nothing but the gradient itself is kept in memory.
+// The image is divided into bands of rows. One thread fills a band, from the output pixels that have taps in it. The
+// bands depend only on the sizes, so the order of the sums does not depend on the number of threads, and no memory is
+// needed besides the gradient itself.
 #pragma once
 
 #include <algorithm>
@@ -26,15 +26,15 @@ struct Spread {
     Batch<T> batch;
     const T* grad;
     Layout grad_layout;
-    Number* gradient;  // of the layout of the images
+    Number* gradient;  // in the layout of the images
 
-    // Points that are reflected come from anywhere, so that bands would not save any work.
+    // Reflected points can come from anywhere, so bands would not save any work.
     int64_t bands() const {
         if (batch.options.padding == Padding::reflection) return 1;
         return std::clamp<int64_t>(batch.layout.rows / 256, 1, 16);
     }
 
-    // Bands of all images, counted through the batch.
+    // Bands of all images, numbered through the batch.
     template <int bytes>
     OPWRIGHT_INLINE void run(int64_t begin, int64_t end) const {
         for (int64_t i = begin; i < end; ++i) {
@@ -59,8 +59,8 @@ struct Spread {
         }
     }
 
-    // Adds the pixels of a row that have only some of their taps in the band, and returns where those are that have
-    // all.
+    // Adds the pixels of a row with only some of their taps in the band, and returns the span of those with all taps in
+    // it.
     [[gnu::noinline]] Span partly_by_pixel(int64_t number, const Span& band, const Rectangle& inside,
                                            const Rectangle& near, int64_t v, Number* into) const {
         const Row points(batch.homography(number), v);
@@ -88,7 +88,7 @@ struct Spread {
         }
     }
 
-    // Where all taps are in the band.
+    // The columns whose taps are all in the band.
     Rectangle inside_of(const Span& band) const {
         Rectangle rectangle = all_taps_inside<taps>(batch.layout);
         rectangle.top += static_cast<double>(band.begin);
@@ -96,14 +96,14 @@ struct Spread {
         return rectangle;
     }
 
-    // Outside of it, no tap is in the band.
+    // Outside it, no tap is in the band.
     Rectangle around(const Span& band) const {
         constexpr double everywhere = std::numeric_limits<double>::infinity();
         Rectangle rectangle = some_tap_inside<taps>(batch.layout);
         rectangle.top += static_cast<double>(band.begin);
         rectangle.bottom -= static_cast<double>(batch.layout.rows - band.end);
         if (batch.options.padding == Padding::constant) return rectangle;
-        // The first and the last pixels of the image also have what lies beyond them.
+        // The first and the last row of the image also receive the taps beyond them.
         const bool is_first = band.begin == 0, is_last = band.end == batch.layout.rows;
         return {-everywhere, everywhere, is_first ? -everywhere : rectangle.top,
                 is_last ? everywhere : rectangle.bottom};
@@ -152,8 +152,8 @@ struct Spread {
                     (y_weights[row] * x_weights[column] * incoming).store(products[row][column] + at);
             }
         }
-        // Not in turn: an addition to a pixel would wait for the addition to its neighbour, from which it would have to
-        // get one of its numbers.
+        // Not in sequence: an addition to a pixel would wait for the addition to its neighbour, because their loads and
+        // stores overlap.
         constexpr int64_t apart = 8;
         for (int row = 0; row < taps; ++row) {
             Number* pixels = first + row * batch.layout.row_stride;
@@ -164,7 +164,7 @@ struct Spread {
         }
     }
 
-    // All taps of a row at once.
+    // All taps of a row at the same time.
     OPWRIGHT_INLINE static void add_row(const Number (&products)[taps][strip_length], int64_t at, Number* pixels) {
         typedef Number Numbers __attribute__((vector_size(taps * sizeof(Number))));
         Numbers sums, added;

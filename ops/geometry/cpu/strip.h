@@ -1,4 +1,4 @@
-// The points of adjacent pixels inside the image, with vectors.
+// The points of adjacent pixels inside the image, computed with vectors.
 #pragma once
 
 #include <algorithm>
@@ -11,24 +11,24 @@
 
 namespace geometry {
 
-// A strip's numbers stay in the first cache.
+// A strip's data stays in the L1 cache.
 constexpr int strip_length = 128;
 
-// How many rows of the output later the memory that is prefetched is needed.
+// The distance, in rows of the output, for which memory is prefetched.
 constexpr int64_t rows_ahead = 16;
 
-// For each pixel, its first tap and the fractions behind it.
+// For each pixel, its first tap and its fractions.
 template <class Number>
 struct Strip {
     Span span;
     int64_t count;
-    int64_t origin;  // the first pixel's first tap, in elements from the first one of the image
-    int64_t ahead;   // from there to about where the rows that follow begin
-    alignas(64) std::int32_t offsets[strip_length];  // from the first pixel's first tap
+    int64_t origin;  // the first pixel's first tap, in elements from the start of the image
+    int64_t ahead;   // from there to approximately the start of the next rows
+    alignas(64) std::int32_t offsets[strip_length];  // relative to the first pixel's first tap
     alignas(64) Number x_fractions[strip_length];
     alignas(64) Number y_fractions[strip_length];
 
-    // Whether the offsets of a span's taps fit. Its points lie in the image, and x and y rise or fall all the way.
+    // Whether the offsets of a span's taps fit. Its points are inside the image, and x and y are monotonic.
     bool covers(const Row& points, const Span& columns, const Layout& layout) {
         span = columns;
         count = span.end - span.begin;
@@ -38,7 +38,7 @@ struct Strip {
                0x1p31;
     }
 
-    // Finds the points of the span that is covered.
+    // Finds the points of a span that is inside.
     template <int taps, int bytes>
     OPWRIGHT_INLINE void find(const Row& points, const Row& later, const Layout& layout) {
         using Doubles = simd::Vector<double, bytes>;
@@ -73,8 +73,8 @@ struct Strip {
         for (int64_t i = 0; i < end; ++i) y_fractions[i] = static_cast<Number>(wide_y[i]);
     }
 
-    // Fetches the memory that the rows of the output that follow will need, which the processor does not foresee: a
-    // line for every `pixels` pixels.
+    // Prefetches the memory for the next rows of the output, which the processor does not predict: one cache line per
+    // `pixels` pixels.
     template <class T>
     OPWRIGHT_INLINE void prefetch(const T* first, int64_t pixels) const {
         for (int64_t i = 0; i < count; i += pixels) __builtin_prefetch(first + offsets[i] + ahead);

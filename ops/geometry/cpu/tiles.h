@@ -1,4 +1,4 @@
-// The order in which strips are taken.
+// The order in which strips are processed.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace geometry {
 
-// Rows of the output that are taken together.
+// Rows of the output that are processed together.
 constexpr int64_t rows_per_block = 64;
 constexpr int64_t tile_columns = 512;
 
-// Calls act(row, span) for strips that cover the spans of up to rows_per_block rows. They are taken in tiles, whose
-// rows lie in the same part of the image, however it is rotated. Wide tiles are better for what is not.
+// Calls act(row, span) for strips that cover the spans of up to rows_per_block rows, tile by tile. The rows of a tile
+// are in the same part of the image, however it is rotated. Wide tiles are faster for an image that is not rotated.
 template <class Act>
 OPWRIGHT_INLINE inline void in_tiles(const Span* spans, int64_t rows, const Act& act) {
     int64_t left = INT64_MAX, right = 0;

@@ -1,4 +1,4 @@
-// The operators of op.py on the CPU: arguments are checked, and turned into pointers and layouts.
+// The operators of op.py on the CPU: checks arguments, and converts them to pointers and layouts.
 #include <opwright/empty.h>
 #include <opwright/op.h>
 
@@ -63,14 +63,14 @@ Tensor warp_perspective(const Tensor& image, const Tensor& homography, int64_t h
     return result;
 }
 
-// The gradient of the images, of their dtype and format.
+// The gradient of the images, in their dtype and format.
 template <class T, int taps>
 Tensor image_gradient(const Batch<T>& batch, const Tensor& image, const Tensor& grad, const Layout& grad_layout,
                       MemoryFormat format) {
     const Layout& layout = batch.layout;
     const Tensor result = allocated(image, layout.rows, layout.columns, format);
     auto* into = static_cast<T*>(result.mutable_data_ptr());
-    // Sums of bfloat16 would lose most of their digits.
+    // Sums in bfloat16 would lose most of their precision.
     std::vector<float> sums(std::is_same_v<T, BFloat16> ? result.numel() : 0);
     Wide<T>* gradient = nullptr;
     if constexpr (std::is_same_v<T, BFloat16>) {
@@ -89,13 +89,13 @@ Tensor image_gradient(const Batch<T>& batch, const Tensor& image, const Tensor& 
     return result;
 }
 
-// The gradient of the homographies, of their shape and dtype.
+// The gradient of the homographies, in their shape and dtype.
 template <class T, int taps>
 Tensor homography_gradient(const Batch<T>& batch, const Tensor& homography, const Tensor& grad,
                            const Layout& grad_layout) {
     Slopes<T, taps> slopes{batch, static_cast<const T*>(grad.const_data_ptr()), grad_layout, nullptr};
     const int64_t per_image = slopes.sums_per_image();
-    // "nearest" is constant nearly everywhere.
+    // "nearest" is constant almost everywhere.
     const bool is_zero = taps == 1 || grad_layout.channels == 0;
     std::vector<Matrix> sums(is_zero ? 0 : grad_layout.count * per_image);
     slopes.sums = sums.data();

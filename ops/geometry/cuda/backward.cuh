@@ -10,7 +10,7 @@
 
 namespace geometry::gpu {
 
-// ---- Of the image: each pixel of the output adds to the pixels that it was interpolated from. ----
+// ---- Of the image: each output pixel adds to the pixels that it was interpolated from. ----
 
 template <class T>
 struct Spread {
@@ -53,7 +53,7 @@ Tensor image_gradient(const Queue& queue, const Warps<T>& warps, const T* grad, 
                       MemoryFormat format) {
     Tensor result = allocated(image, image.size(2), image.size(3), format);
     Tensor sums = result;
-    // Sums of bfloat16 would lose most of their digits.
+    // Sums in bfloat16 would lose most of their precision.
     if constexpr (std::is_same_v<T, BFloat16>) sums = opwright::new_empty(image, {image.numel()}, ScalarType::Float);
     torch::stable::zero_(sums);
     auto* gradient = static_cast<Wide<T>*>(sums.mutable_data_ptr());
@@ -65,7 +65,7 @@ Tensor image_gradient(const Queue& queue, const Warps<T>& warps, const T* grad, 
     return result;
 }
 
-// ---- Of the homography: a sum over all pixels, by blocks, then over the blocks of each image, or of all. ----
+// ---- Of the homography: a sum over all pixels, by blocks, then over the blocks of each image, or of all images. ----
 
 constexpr int entries = 9;
 
@@ -125,7 +125,7 @@ struct Totals {
     bool is_float;
 };
 
-// A thread for each entry.
+// One thread per entry.
 static __global__ void add_blocks(const Totals job) {
     const int64_t step = int64_t{gridDim.x} * blockDim.x;
     for (int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < job.matrices * entries; at += step) {
@@ -142,10 +142,10 @@ static __global__ void add_blocks(const Totals job) {
 
 template <int taps, class T>
 Tensor homography_gradient(const Queue& queue, const Warps<T>& warps, const T* grad, const Tensor& homography) {
-    // Few enough for one thread to add what they leave.
+    // Few enough blocks that one thread can add up their sums.
     constexpr int64_t most_blocks = 256;
     Tensor gradient = opwright::new_empty(homography, homography.sizes());
-    if (taps == 1 || warps.result.count == 0) {  // "nearest" is constant nearly everywhere
+    if (taps == 1 || warps.result.count == 0) {  // "nearest" is constant almost everywhere
         torch::stable::zero_(gradient);
         return gradient;
     }

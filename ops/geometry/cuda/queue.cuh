@@ -1,4 +1,4 @@
-// The stream on which kernels run, and what all of them get.
+// The stream on which kernels run, and the arguments that all of them receive.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,11 +15,11 @@
 namespace geometry::gpu {
 
 constexpr int threads_per_block = 256;
-// A few for each multiprocessor of the largest GPUs. With more pixels, each thread takes several.
+// A few per multiprocessor of the largest GPUs. With more pixels, each thread processes several.
 constexpr int64_t enough_blocks = 1 << 14;
 
-// Selects the GPU of a tensor while it lives, and PyTorch's current stream there: on another stream, kernels would not
-// wait for their arguments, nor PyTorch for their results.
+// Selects the GPU of a tensor during its lifetime, and PyTorch's current stream there: on another stream, kernels would
+// not wait for their arguments, nor PyTorch for their results.
 class Queue {
   public:
     explicit Queue(const Tensor& on) : guard_(on.get_device_index()) {
@@ -43,11 +43,11 @@ class Queue {
     cudaStream_t stream_;
 };
 
-// The homographies on the GPU, which the processor does not read: it would have to wait for them.
+// The homographies in GPU memory. The CPU does not read them, because it would have to wait for them.
 struct Matrices {
     const void* data;
     bool is_float;
-    int64_t matrix_stride, row_stride, column_stride;  // zero from matrix to matrix: one for all images
+    int64_t matrix_stride, row_stride, column_stride;  // matrix_stride is zero for a single matrix
 
     explicit Matrices(const Tensor& homography)
         : data(homography.const_data_ptr()), is_float(homography.scalar_type() == ScalarType::Float) {
@@ -68,7 +68,7 @@ struct Matrices {
     }
 };
 
-// A batch of images and the outputs that they are warped into.
+// A batch of images and their outputs.
 template <class T>
 struct Warps {
     Source<T> images;  // the first one; the others follow
@@ -76,11 +76,11 @@ struct Warps {
     Layout result;
 
     bool is_planar() const { return images.layout.column_stride == 1; }
-    // The pixels of all outputs; with channels that lie side by side, each of them on its own.
+    // The pixels of all outputs; interleaved channels count separately.
     int64_t pieces() const { return result.count * result.rows * result.columns * (is_planar() ? 1 : result.channels); }
 };
 
-// One pixel of the output: all channels, or one of those that lie side by side.
+// One output pixel: all channels, or one of the interleaved channels.
 template <class T>
 struct Piece {
     int64_t number, row, column;

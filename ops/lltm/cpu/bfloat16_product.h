@@ -1,4 +1,4 @@
-// Products of bfloat16 with sums in float32, for processors with instructions for that: plain rows of numbers, without
+// Products of bfloat16 with sums in float32, on processors with instructions for them: plain rows of numbers, without
 // PyTorch.
 #pragma once
 
@@ -15,9 +15,9 @@
 
 namespace lltm {
 
-// Whether this processor multiplies bfloat16: on x86-64, AVX-512 with the extension for it, which each processor with
-// AMX has, too. No, if the environment variable OPWRIGHT_SIMD selects an instruction set. On other processors PyTorch
-// decides.
+// Whether to use this processor's bfloat16 products: on x86-64, those of AVX-512's extension, which every processor
+// with AMX has too. False if the environment variable OPWRIGHT_SIMD selects an instruction set. On other processors
+// PyTorch decides.
 inline bool multiplies_bfloat16() {
 #if defined(__x86_64__)
     static const bool does = [] {
@@ -33,7 +33,7 @@ inline bool multiplies_bfloat16() {
 #endif
 }
 
-// Whether there is a PairedProduct.
+// Whether PairedProduct is defined.
 #if defined(__x86_64__)
 constexpr bool has_paired_product = true;
 #else
@@ -41,8 +41,8 @@ constexpr bool has_paired_product = false;
 #endif
 
 // into = left right, or into += left right, over columns of `right`. All are row-major; strides are those of the rows.
-// An element of `right` is a pair of numbers, from two rows of the matrix: one instruction adds two products to each
-// sum. It rounds to nearest, and takes subnormal numbers for zero.
+// An element of `right` is a pair of numbers from two rows of the matrix: one instruction adds two products to each
+// sum. It rounds to nearest, and flushes subnormal numbers to zero.
 template <class T>
 struct PairedProduct {
     const BFloat16* left;

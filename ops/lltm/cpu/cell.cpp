@@ -1,4 +1,4 @@
-// One step on the CPU: the matrix product by PyTorch, or here for small sizes, and the rest in one pass.
+// One step on the CPU: PyTorch computes the matrix product, or this file for small sizes, and the rest in one pass.
 #include <opwright/empty.h>
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
@@ -34,7 +34,7 @@ Tensor side_by_side(const Tensor& left, const Tensor& right) {
     const auto* from_left = static_cast<const char*>(parts[0].const_data_ptr());
     const auto* from_right = static_cast<const char*>(parts[1].const_data_ptr());
     auto* into = static_cast<char*>(joined.mutable_data_ptr());
-    // A copy of eight bytes takes less time than an element of a gate: hence the division.
+    // Copying eight bytes takes less time than an element of a gate: hence the division.
     const int64_t rows = items_per_thread((bytes[0] + bytes[1]) / 8);  // opwright: equivalent: only the speed
     torch::stable::parallel_for(0, count, rows, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
@@ -48,8 +48,8 @@ Tensor side_by_side(const Tensor& left, const Tensor& right) {
 
 // ---- Small steps ----
 
-// Whether SmallStep is faster, as measured (docs/lltm.md): the batch fills more than half of a vector, and no more than
-// two; a second one pays off if threads share the work.
+// Whether SmallStep is faster, as measured (docs/explanation/lltm.md): the batch fills more than half of a vector, and
+// at most two; a second one pays off if threads share the work.
 template <class T>
 bool is_small(int64_t batch, int64_t state) {
     const int64_t lanes = lanes_of(simd::instruction_set(), sizeof(T));
@@ -59,8 +59,8 @@ bool is_small(int64_t batch, int64_t state) {
     return state % SmallStep<T>::tile == 0 && pays_off;
 }
 
-// Whether PairedProduct is faster, as measured (docs/lltm.md): the batch fills no more than three vectors, and more
-// than half of the last one if the weights are large. A pair must not be divided between old_h and input.
+// Whether PairedProduct is faster, as measured (docs/explanation/lltm.md): the batch fills at most three vectors, and
+// more than half of the last one if the weights are large. A pair must not be split between old_h and input.
 bool is_small_in_bfloat16(const Sizes& sizes, const Tensor& weights) {
     constexpr int64_t lanes = 16;
     // opwright: equivalent [*]: only the speed and rounding depend on it

@@ -1,4 +1,4 @@
-// Four columns of a row-major matrix as vectors, with a lane for each row.
+// Four columns of a row-major matrix as vectors, with one lane per row.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include "vectors.h"
 
 namespace lltm {
-// Four columns of `count` rows. They are fetched some time before they are needed, because a vector can be read quickly
-// only after the small writes that fill it.
+// Four columns of `count` rows. They are fetched some time before they are used, because the small writes that fill a
+// vector must complete before it can be read quickly.
 template <class V>
 class FourColumns {
     using Number = typename V::Element;

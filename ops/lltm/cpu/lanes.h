@@ -14,8 +14,8 @@
 
 namespace lltm {
 
-// The transpose of matrices side by side, padded with zeros to a whole vector. With T of float32, pairs of adjacent
-// bfloat16 numbers keep together: the matrices must have even numbers of columns.
+// The transpose of matrices next to each other, padded with zeros to a whole vector. If T is float32, pairs of adjacent
+// bfloat16 numbers stay together: the matrices must have an even number of columns.
 template <class T>
 class Lanes {
   public:

@@ -1,4 +1,4 @@
-// Products of matrices on the CPU, by PyTorch.
+// Products of matrices on the CPU, computed by PyTorch.
 #pragma once
 
 #include <torch/csrc/inductor/aoti_torch/generated/c_shim_cpu.h>
@@ -16,13 +16,13 @@ inline Tensor widened(const Tensor& of) {
 }
 
 // A factor of the products below: the matrix itself, or a copy in float32 if it is bfloat16 and the processor has no
-// instructions for that. PyTorch's own products in bfloat16 then take 3 to 40 times as long as those in float32.
+// bfloat16 instructions. PyTorch's own bfloat16 products then take 3 to 40 times as long as those in float32.
 inline Tensor factor(const Tensor& of) {
     // opwright: equivalent: only the speed and rounding depend on it
     return multiplies_bfloat16() ? of : widened(of);
 }
 
-// into = left right. Calls the CPU's kernel directly: the dispatcher would cost a microsecond more.
+// into = left right. Calls the CPU kernel directly: the dispatcher would take another microsecond.
 inline void multiply(Tensor into, const Tensor& left, const Tensor& right) {
     const Tensor factors[2] = {factor(left), factor(right)};
     const bool fits = factors[0].scalar_type() == into.scalar_type();

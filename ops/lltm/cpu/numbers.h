@@ -1,4 +1,4 @@
-// Converts checked tensors on the CPU to the raw pointers and sizes that the kernels take.
+// Converts checked CPU tensors to the raw pointers and sizes that the kernels accept.
 #pragma once
 
 #include <opwright/empty.h>
@@ -19,10 +19,10 @@ namespace lltm {
 
 constexpr auto cpu_dtypes = {ScalarType::Float, ScalarType::Double, ScalarType::BFloat16};
 
-// The least number of elements that is worth a thread.
+// The minimum number of elements per thread.
 constexpr int64_t grain = 1 << 13;  // opwright: equivalent: only the speed depends on it
 
-// The number of items that are worth a thread, for items of `each` elements.
+// The minimum number of items per thread, for items of `each` elements.
 inline int64_t items_per_thread(int64_t each) {
     // opwright: equivalent [*]: only the speed depends on it
     // opwright: equivalent [2]: the same
@@ -39,7 +39,7 @@ T* memory_of(Tensor& tensor) {
     return static_cast<T*>(tensor.mutable_data_ptr());
 }
 
-// Calls `act` with a number of the tensor's C++ element type.
+// Calls `act` with a value of the tensor's C++ element type.
 template <class Act>
 auto with_type_of(const Tensor& tensor, const Act& act) {
     if (tensor.scalar_type() == ScalarType::Float) return act(float());
@@ -47,14 +47,14 @@ auto with_type_of(const Tensor& tensor, const Act& act) {
     return act(BFloat16());
 }
 
-// Runs a job over `count` items, each as much work as `each` elements, in PyTorch's own threads.
+// Runs a job over `count` items, each with the work of `each` elements, in PyTorch's own threads.
 template <class Job>
 void in_parallel(const Job& job, int64_t count, int64_t each) {
     torch::stable::parallel_for(0, count, items_per_thread(each),
                                 [&](int64_t begin, int64_t end) { run(job, begin, end); });
 }
 
-// The same, without dividing blocks of `block` items.
+// The same, without splitting blocks of `block` items.
 template <class Job>
 void in_parallel_blocks(const Job& job, int64_t count, int64_t block, int64_t each) {
     torch::stable::parallel_for(
@@ -64,13 +64,13 @@ void in_parallel_blocks(const Job& job, int64_t count, int64_t block, int64_t ea
         [&](int64_t begin, int64_t end) { run(job, begin * block, std::min(end * block, count)); });
 }
 
-// The cost of a multiplication and an addition, in elements as `grain` counts them: an element takes four exponentials.
+// The cost of a multiply-add, in elements as `grain` counts them: an element takes four exponentials.
 inline int64_t work_of_products(int64_t count) {
     return count / 32;  // opwright: equivalent: only the speed depends on it
 }
 
-// An incoming gradient, which may be absent or expanded, as matrix rows. It is copied only if it cannot be read as
-// such.
+// An incoming gradient, which may be undefined or expanded, as matrix rows. It is copied only if it cannot be read as
+// rows.
 template <class T>
 class IncomingRows {
   public:
@@ -85,7 +85,7 @@ class IncomingRows {
             stride_ = tensor_.stride(-2);
         } else {
             tensor_ = torch::stable::contiguous(tensor_);
-            stride_ = tensor_.size(-1);  // the tensor's own stride may be any number in a dimension of 1
+            stride_ = tensor_.size(-1);  // the tensor's own stride is arbitrary in a dimension of size 1
         }
     }
 

@@ -1,4 +1,4 @@
-// What one step of the unit computes beside the matrix product: plain rows of numbers, without PyTorch.
+// The elementwise part of one step, without the matrix product: plain rows of numbers, without PyTorch.
 //
 // A row of `gates` contains the input gate, the output gate and the candidate cell, each `state` wide. A row of
 // `products` contains what they are computed from, in the same order, before the bias is added.
@@ -18,7 +18,7 @@ OPWRIGHT_INLINE inline V elu(const V& x) {
     return select(x > 0, x, expm1(x));
 }
 
-// One step for as many elements as a vector has.
+// One step for the elements of one vector.
 template <class V>
 struct Step {
     V input, output, candidate, cell, h;
@@ -31,7 +31,7 @@ struct Step {
           h(tanh(cell) * output) {}
 };
 
-// Rows with any stride, whose numbers are adjacent or all the same one, as in the gradient of a sum. Null means zeros.
+// Rows with any stride, whose elements are adjacent or all the same, as in the gradient of a sum. Null means zeros.
 template <class T>
 struct Rows {
     const T* data = nullptr;
@@ -48,7 +48,7 @@ struct Rows {
 };
 
 // The new state and the new cell from the products, over rows. The gates are null if they are not needed; they may
-// share the memory of products of their type.
+// share the memory of products of the same type.
 template <class T, class Product = T>
 struct Forward {
     const Product* products;
@@ -82,7 +82,7 @@ struct Forward {
     }
 };
 
-// From the gradients of a step's results to those of its products and of its old cell, over rows. Gradients from two
+// The gradients of a step's products and of its old cell, from those of its results, over rows. Gradients from two
 // sources are added.
 template <class T>
 struct Backward {
@@ -129,7 +129,7 @@ struct Backward {
     }
 };
 
-// The sum of rows, which is the gradient of a bias, over columns: no two threads add to the same number.
+// The sum of rows, which is the gradient of a bias, over columns: no two threads add to the same element.
 template <class T>
 struct SumOfRows {
     const T* rows;
@@ -140,7 +140,7 @@ struct SumOfRows {
     template <int bytes>
     OPWRIGHT_INLINE void run(std::int64_t begin, std::int64_t end) const {
         using V = Vector<Wide<T>, bytes>;
-        // Vectors at once, so that rows are read in long pieces.
+        // Several vectors at a time, so that rows are read in long pieces.
         constexpr int wide = 8;  // opwright: equivalent: only the speed depends on it
         std::int64_t column = begin;
         // opwright: equivalent [<]: only the speed depends on it

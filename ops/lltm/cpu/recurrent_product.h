@@ -21,18 +21,18 @@ class RecurrentProduct {
   public:
     RecurrentProduct(const Tensor& right, const Sizes& sizes)
         : batch_(sizes.batch), depth_(right.size(0)), width_(right.size(1)), way_(way_of(right, sizes)) {
-        // Copied once for all steps: a library would copy it in each.
+        // Copied once for all steps: a library would copy it in each step.
         if (way_ == Way::library) right_ = factor(right);
         if (way_ == Way::vectors) right_ = row_major(widened(right));
         if (way_ == Way::pairs) pairs_.emplace({transposed(right)});
     }
 
-    // The product of the rows of `left` from `left_row` on goes into the rows of `into` from `into_row` on.
+    // Writes the product of the rows of `left` from `left_row` on to the rows of `into` from `into_row` on.
     void write(Tensor& into, int64_t into_row, const Tensor& left, int64_t left_row) const {
         multiply_rows(into, into_row, left, left_row, false);
     }
 
-    // The same, added to what is there.
+    // The same, added to the existing values.
     void add(Tensor& into, int64_t into_row, const Tensor& left, int64_t left_row) const {
         multiply_rows(into, into_row, left, left_row, true);
     }
@@ -41,8 +41,8 @@ class RecurrentProduct {
     enum class Way { library, vectors, pairs };
     static constexpr bool has_pairs = std::is_same_v<T, BFloat16> && has_paired_product;
 
-    // The library does not fit a matrix that stays in a cache from step to step, if the batch is small and there are
-    // enough steps to pay for the copy: measured, docs/lltm.md.
+    // The library does not keep a matrix in a cache from step to step. A copy pays off if the batch is small and there
+    // are enough steps: measured, docs/explanation/lltm.md.
     static Way way_of(const Tensor& right, const Sizes& sizes) {
         const bool in_pairs = has_pairs && multiplies_bfloat16() && right.size(0) % 2 == 0;
         // opwright: equivalent [*]: only the speed and rounding depend on it

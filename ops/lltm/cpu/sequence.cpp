@@ -1,4 +1,4 @@
-// The steps of a sequence on the CPU: one product for all steps computes what does not depend on the previous step.
+// The steps of a sequence on the CPU: one product for all steps computes everything independent of the previous step.
 #include <opwright/empty.h>
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
@@ -25,7 +25,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const T
     const Tensor biases = row_major(bias);
     const Tensor first_h = row_major(old_h);
     const Tensor first_cell = row_major(old_cell);
-    // The input's part of the gates, for all steps at once.
+    // The input's part of the gates, for all steps at the same time.
     Tensor products = opwright::new_empty(input, {steps, batch, 3 * state});
     multiply(rows(products, 0, sizes.rows(), 3 * state), rows(row_major(input), 0, sizes.rows(), features),
              transposed(columns(weights, state, features)));

@@ -1,7 +1,7 @@
 // A matrix product for small sizes: plain rows of numbers, without PyTorch.
 //
-// Matrix libraries copy the right matrix into their own layout, at each call. In a recurrence it is the same at each
-// step, and small enough to stay in a cache: here it is used without a copy.
+// Matrix libraries copy the right matrix into their own layout in each call. In a recurrence it is the same in each
+// step, and small enough to stay in a cache, so this product reads it without a copy.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ struct SmallProduct {
   private:
     template <class V, int vectors, class Count>
     OPWRIGHT_INLINE void all_rows(std::int64_t column, Count count) const {
-        // As many sums as fit into registers.
+        // The number of sums that fit into registers.
         // opwright: equivalent: only the speed depends on it
         constexpr int most = V::bytes == 64 ? 8 : 4;
         std::int64_t row = 0;

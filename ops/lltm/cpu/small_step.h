@@ -1,8 +1,8 @@
 // A whole step for small sizes, including the matrix product: plain rows of numbers, without PyTorch.
 //
-// Matrix libraries first copy the weights into their own layout. For a batch that fits into a vector or two, that takes
-// as long as the product itself. Here the lanes of a vector are the batch: the weights are read once, without a copy,
-// and the sums stay in registers until they are gates.
+// Matrix libraries first copy the weights into their own layout. For a small batch, the copy takes a large part of the
+// product's time. Here the lanes of a vector are the batch: the weights are read once, without a copy, and the
+// sums stay in registers until they become gates.
 #pragma once
 
 #include <algorithm>
@@ -68,12 +68,12 @@ struct SmallStep {
             for (std::int64_t row = 0; row < batch; row += V::lanes) step<V>(element, row);
     }
 
-    // The elements of the state at once: with three gates each, as many sums as fit into registers. The state, `begin`
-    // and `end` must be multiples of it.
+    // The number of state elements that are computed together: with three gates each, their sums fit into registers.
+    // The state, `begin` and `end` must be multiples of it.
     static constexpr std::int64_t tile = 4;
 
   private:
-    // A line of the cache.
+    // A cache line.
     // opwright: equivalent: only the speed depends on it
     static constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));
 

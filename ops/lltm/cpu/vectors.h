@@ -1,4 +1,4 @@
-// The vectors that the kernels compute with, as wide as the processor's, and how they go over a row.
+// The vectors that the kernels compute with, as wide as the processor's, and loops over a row.
 #pragma once
 
 #include <opwright/parallel/dtypes.h>
@@ -17,7 +17,7 @@ using simd::Vector;
 using simd::Wide;
 
 // Calls act(first, count) for each vector of a row of `size` elements. `count` is a constant for all full vectors, so
-// that one instruction loads or stores each.
+// that each is loaded or stored by one instruction.
 template <class V, class Act>
 OPWRIGHT_INLINE inline void over(std::int64_t size, const Act& act) {
     std::int64_t first = 0;

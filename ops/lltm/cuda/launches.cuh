@@ -58,7 +58,7 @@ void launch_small(const Queue& queue, const SmallStep<T>& job) {
                         static_cast<unsigned>(divided_up(job.batch, tile_rows)));
         queue.launch(kernel, {grid, dim3(threads_per_tile)}, job);
     };
-    // The larger tiles load each number less often, the smaller ones keep more multiprocessors busy. An estimate.
+    // The larger tiles load each element less often, the smaller ones keep more multiprocessors busy. An estimate.
     constexpr int64_t few_tiles = 64;
     if (divided_up(job.state, 16) * divided_up(job.batch, tile_rows) >= few_tiles) {
         launch(small_step<T, 16>, 16);
@@ -67,12 +67,12 @@ void launch_small(const Queue& queue, const SmallStep<T>& job) {
     }
 }
 
-// An estimate of where PyTorch's products of a step's gradients become faster.
+// An estimate of the size from which PyTorch's products of a step's gradients are faster.
 inline bool has_small_products(int64_t batch, int64_t features, int64_t state) {
     return is_small(batch, state, state + features) && 3 * state * (state + features) <= 1 << 18;
 }
 
-// Products to compute together, as one launch.
+// Products that are computed together, in one launch.
 template <class T>
 class SmallProducts {
   public:
@@ -111,7 +111,7 @@ class BackwardSteps {
         shape_ = over_rows(batch, columns, wants_bias ? enough_blocks_with_sums : enough_blocks);
         if (!wants_bias) return;
         to_bias_ = opwright::new_empty(input, {3 * state});
-        // One row of blocks adds up few rows, which saves the second kernel.
+        // One row of blocks adds up a few rows, which saves the second kernel.
         if (batch <= few_rows * shape_.block.y) shape_.grid.y = 1;
         if (steps == 1 && shape_.grid.y == 1) return;
         const ScalarType wide = sizeof(Wide<T>) == sizeof(double) ? ScalarType::Double : ScalarType::Float;
@@ -139,7 +139,7 @@ class BackwardSteps {
 
   private:
     static constexpr int width = vector_bytes / sizeof(T);
-    static constexpr int64_t few_rows = 4;  // for each thread
+    static constexpr int64_t few_rows = 4;  // per thread
 
     const Queue& queue_;
     bool in_vectors_;

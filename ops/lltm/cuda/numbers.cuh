@@ -1,4 +1,4 @@
-// Numbers on the GPU: their layout in memory, the types to compute with, and the functions that compute gates.
+// Numbers on the GPU: their layout in memory, the types to compute with, and the functions of the gates.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,11 +13,11 @@
 
 namespace lltm::gpu {
 
-// Half precision is only for storage: intermediate results would lose their last digits.
+// Half precision is used only for storage: intermediate results would lose their last digits.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// A matrix to read, with any strides. If its data is null, it is all zeros.
+// A matrix to read, with any strides. If its data is null, all elements are zero.
 template <class T>
 using Matrix = torch::headeronly::HeaderOnlyGenericPackedTensorAccessor<const T, 2>;
 
@@ -29,7 +29,7 @@ using MutableMatrix = torch::headeronly::HeaderOnlyGenericPackedTensorAccessor<T
 template <class T>
 using Matrices = torch::headeronly::HeaderOnlyGenericPackedTensorAccessor<const T, 3>;
 
-// A gradient: rows, and a number to add to all of them. The gradient of a sum is one number, expanded, without rows.
+// A gradient: rows, and a value to add to all of them. The gradient of a sum is one expanded value, without rows.
 template <class T>
 struct Gradient {
     Matrix<T> rows;
@@ -41,9 +41,9 @@ __device__ Wide<T> everywhere_of(const Gradient<T>& gradient) {
     return gradient.everywhere == nullptr ? Wide<T>(0) : static_cast<Wide<T>>(*gradient.everywhere);
 }
 
-// ---- Several numbers at once ----
+// ---- Several numbers at a time ----
 
-// The most bytes that one instruction loads or stores.
+// The maximum number of bytes that one instruction loads or stores.
 constexpr int vector_bytes = 16;
 
 // Numbers to compute with.
@@ -52,8 +52,8 @@ struct Numbers {
     Wide<T> at[width];
 };
 
-// Numbers in memory, aligned so that one instruction moves them all. A thread issues all of its loads before it uses a
-// single number: otherwise it would wait for each vector in turn.
+// Numbers in memory, aligned so that one instruction moves them all. A thread issues all of its loads before it uses
+// any of their results: otherwise it would wait for each vector in turn.
 template <class T, int width>
 struct alignas(vector_bytes) Pack {
     static_assert(sizeof(T) * width == vector_bytes);
@@ -100,7 +100,7 @@ __device__ void store(T* into, const Numbers<T, width>& numbers) {
         for (int i = 0; i < width; ++i) narrow.at[i] = static_cast<T>(numbers.at[i]);
         const auto words = std::bit_cast<uint4>(narrow);
 #if defined(__CUDA_ARCH__)
-        // The compiler may split an assignment into an instruction for each number.
+        // The compiler may split an assignment into one instruction per number.
         asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(into)), "r"(words.x),
                      "r"(words.y), "r"(words.z), "r"(words.w)
                      : "memory");
@@ -121,7 +121,7 @@ __host__ __device__ T quotient(T a, T b) {
     return a / b;
 }
 
-// As exact as PyTorch's, except for a unit in the last place.
+// As accurate as PyTorch's, except for one unit in the last place.
 template <class T>
 struct Functions {
     __host__ __device__ static T sigmoid(T x) { return quotient(T(1), 1 + std::exp(-x)); }
@@ -130,14 +130,14 @@ struct Functions {
     __host__ __device__ static T elu(T x) { return x > 0 ? x : std::expm1(x); }
 };
 
-// Exact to 16 bits, for numbers that are stored in 11 or 8. With half as many bytes to move, the exact functions would
-// take the most time.
+// Accurate to 16 bits, for numbers that are stored in 11 or 8. With half the bytes to move, the exact functions would
+// dominate the time.
 struct ShortFunctions {
     __host__ __device__ static float sigmoid(float x) { return quotient(1.f, 1 + exp(-x)); }
 
     __host__ __device__ static float tanh(float x) {
         if (is_tiny(x)) return x * (1 - x * x * (1 / 3.f));
-        const float e = exp(-2 * std::fabs(x));  // at most 1: nothing overflows
+        const float e = exp(-2 * std::fabs(x));  // at most 1, so it does not overflow
         return std::copysign(quotient(1 - e, 1 + e), x);
     }
 
@@ -147,7 +147,7 @@ struct ShortFunctions {
     }
 
   private:
-    // Its exponential is so near to 1 that their difference would have few digits left. The series have enough.
+    // Its exponential is so close to 1 that their difference would have few correct digits. The series has enough.
     __host__ __device__ static bool is_tiny(float x) { return std::fabs(x) < 1 / 16.f; }
 
     __host__ __device__ static float exp(float x) {

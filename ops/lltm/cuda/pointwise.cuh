@@ -1,18 +1,19 @@
-// What a step computes beside the matrix products, on the GPU: kernels over rows, with only PyTorch's accessors.
+// The elementwise part of a step on the GPU, without the matrix products: row kernels with only PyTorch's accessors.
 //
 // A row of `gates` contains the input gate, the output gate and the candidate cell, each `state` wide. A row of
 // `products` contains what they are computed from, in the same order, before the bias is added. Pointers are to
 // row-major memory.
 //
 // A kernel moves `width` numbers with one instruction. If that is more than 1, all memory that it accesses must be
-// aligned for that, and the state a multiple of it (`fits_vectors` in tensors.cuh). A width of 1 has no requirements.
+// aligned accordingly, and the state must be a multiple of it (`fits_vectors` in tensors.cuh). A width of 1 has no
+// requirements.
 #pragma once
 
 #include "numbers.cuh"
 
 namespace lltm::gpu {
 
-// The threads of a block: as many columns as the matrix has, up to a warp, and rows for the rest.
+// The threads of a block: one per column of the matrix, up to a warp, and rows for the rest.
 constexpr int threads_per_block = 256;
 
 // ---- Forward ----
@@ -38,8 +39,8 @@ struct Forward {
     Matrix<T> old_cell;
     T* new_h;
     T* new_cell;        // may be the memory of old_cell
-    T* new_cell_again;  // null, or a second place for it
-    T* gates;           // null, or a place for them: it may be the memory of products[0]
+    T* new_cell_again;  // null, or memory for a second copy
+    T* gates;           // null, or memory for them, which may be that of products[0]
     int64_t rows;
     int64_t state;
 };
@@ -53,7 +54,7 @@ __global__ void __launch_bounds__(threads_per_block, 2) forward(const Forward<T>
 #pragma unroll
         for (int gate = 0; gate < 3; ++gate) bias[gate] = load<width>(job.bias, 0, gate * job.state + column);
         for (int64_t row = first_row; row < job.rows; row += int64_t{gridDim.y} * blockDim.y) {
-            // All loads come before all stores: a thread may store where it has loaded.
+            // All loads come before all stores, because a thread may store to memory that it loads from.
             Pack<T, width> products[2][3];
 #pragma unroll
             for (int gate = 0; gate < 3; ++gate) {
@@ -88,8 +89,8 @@ __global__ void __launch_bounds__(threads_per_block, 2) forward(const Forward<T>
 
 // ---- Backward ----
 
-// The backward of a step for one element: from the gradients of its results to those of its three products and of its
-// old cell.
+// The backward of a step for one element: the gradients of its three products and of its old cell, from those of its
+// results.
 template <class T>
 struct StepBack {
     Wide<T> input, output, candidate, old_cell;
@@ -121,10 +122,10 @@ struct Backward {
     Matrix<T> gates;
     Matrix<T> new_cell;
     T* to_products;
-    T* to_old_cell;  // null, or a place for it: it may be the memory of more_of_new_cell's rows
-    // The gradient of the bias is the sum of the rows of to_products. Each row of blocks sums its own rows: into its
-    // row of `partial_sums`, or onto it if `adds`; or, if there is only one row of blocks, into `to_bias`. Both are
-    // null if the gradient is not needed.
+    T* to_old_cell;  // null, or memory for it, which may be that of more_of_new_cell's rows
+    // The gradient of the bias is the sum of the rows of to_products. Each row of blocks sums its own rows and writes
+    // the sum to its row of `partial_sums`, or adds it if `adds`; a single row of blocks writes it to `to_bias`. Both
+    // are null if the gradient is not needed.
     Wide<T>* partial_sums;
     bool adds;
     T* to_bias;
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(threads_per_block, 2) backward(const Backward<
     const Wide<T> of_all_cells = everywhere_of(job.of_new_cell) + everywhere_of(job.more_of_new_cell);
     const Wide<T> of_all_gates = everywhere_of(job.of_gates);
     const bool wants_sums = job.partial_sums != nullptr || job.to_bias != nullptr;
-    // All threads of a block run this loop equally often, because they synchronize in it.
+    // All threads of a block run the same number of iterations of this loop, because they synchronize in it.
     for (int64_t tile = int64_t{blockIdx.x} * blockDim.x * width; tile < job.state;
          tile += int64_t{gridDim.x} * blockDim.x * width) {
         const int64_t column = tile + int64_t{threadIdx.x} * width;
@@ -227,7 +228,7 @@ struct SumOfRows {
 
 constexpr int sum_columns = 32;
 
-// Each block sums a warp's width of columns. No two threads add to the same number, so that the sum is deterministic.
+// Each block sums the columns of one warp. No two threads add to the same element, so the sum is deterministic.
 template <class T>
 __global__ void __launch_bounds__(threads_per_block) sum_of_rows(const SumOfRows<T> job) {
     constexpr int sum_rows = threads_per_block / sum_columns;
@@ -247,7 +248,7 @@ __global__ void __launch_bounds__(threads_per_block) sum_of_rows(const SumOfRows
     }
 }
 
-// ---- Two matrices side by side ----
+// ---- Two concatenated matrices ----
 
 // [h, input] of each step, row by row: h is the state before the step, `first_h` or that after the previous step.
 template <class T>

@@ -21,8 +21,8 @@ struct Shape {
     dim3 block;
 };
 
-// Selects the GPU of a tensor while it lives, and PyTorch's current stream there: on another stream, kernels would not
-// wait for their arguments, nor PyTorch for their results.
+// Selects the GPU of a tensor during its lifetime, and PyTorch's current stream there: on another stream, kernels would
+// not wait for their arguments, nor PyTorch for their results.
 class Queue {
   public:
     explicit Queue(const Tensor& on) : guard_(on.get_device_index()) {
@@ -46,7 +46,7 @@ constexpr int64_t divided_up(int64_t count, int64_t by) {
     return (count + by - 1) / by;
 }
 
-// For a kernel over `rows` of `columns` threads each. Above about `most_blocks` blocks, threads take several rows.
+// For a kernel over `rows` of `columns` threads each. Above about `most_blocks` blocks, threads process several rows.
 inline Shape over_rows(int64_t rows, int64_t columns, int64_t most_blocks, int64_t steps = 1) {
     constexpr int64_t most_x = (int64_t{1} << 31) - 1;
     constexpr int64_t most_y = (1 << 16) - 1;
@@ -61,9 +61,9 @@ inline Shape over_rows(int64_t rows, int64_t columns, int64_t most_blocks, int64
             dim3(x, y)};
 }
 
-// A few for each multiprocessor of the largest GPUs.
+// A few per multiprocessor of the largest GPUs.
 constexpr int64_t enough_blocks = 4096;
-// For kernels in which each row of blocks leaves sums to add up later.
+// For kernels in which each row of blocks produces sums that are added later.
 constexpr int64_t enough_blocks_with_sums = 1024;
 
 }  // namespace lltm::gpu

@@ -16,7 +16,7 @@
 
 namespace lltm::gpu {
 
-// An input of at most this many columns is multiplied in each step. An estimate.
+// An input with at most this number of columns is multiplied in each step. An estimate.
 constexpr int64_t few_features = 64;
 
 template <class T>
@@ -30,8 +30,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const T
     Tensor cells = keep ? opwright::new_empty(input, {steps, batch, state}) : Tensor();
     Tensor gates = keep ? opwright::new_empty(input, {steps, batch, 3 * state}) : Tensor();
     const int64_t width = 3 * state;
-    // The input's part of the gates is computed for all steps at once, unless that is little of the work of small
-    // steps.
+    // The input's part of the gates is computed for all steps at the same time, unless it is a small part of the work
+    // of small steps.
     const bool is_apart = !is_small(batch, state, state + features) || (features > few_features && steps > 1);
     const bool small = is_small(batch, state, state + (is_apart ? 0 : features));
     const Tensor dense = is_apart ? ready_for_products(weights) : Tensor();

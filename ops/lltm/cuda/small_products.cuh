@@ -1,4 +1,4 @@
-// Several small matrix products as one kernel: the launches of PyTorch's would take longer than the products.
+// Several small matrix products as one kernel: launching PyTorch's would take longer than the products.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace lltm::gpu {
 
 constexpr int product_columns = 16;
-// Those of a step's gradients: of the weights and of [old_h, input], each in two parts.
+// The products of a step's gradients: of the weights and of [old_h, input], each in two parts.
 constexpr int most_products = 4;
 
 // into = left right
@@ -19,7 +19,7 @@ struct Product {
     MutableMatrix<T> into;
     int64_t depth;
 
-    // The number of tiles across and in all.
+    // The number of tiles per row and in total.
     __host__ __device__ int64_t across() const { return (into.size(1) + product_columns - 1) / product_columns; }
     __host__ __device__ int64_t tiles() const { return (into.size(0) + tile_rows - 1) / tile_rows * across(); }
 };
@@ -30,7 +30,7 @@ struct Products {
     int count;
 };
 
-// The tiles of the products are those of the grid, one product after the other.
+// The grid covers the tiles of all products, one product after the other.
 template <class T>
 __global__ void __launch_bounds__(threads_per_tile) small_products(const Products<T> job) {
     __shared__ TileMemory<T, product_columns> memory;

@@ -1,4 +1,4 @@
-// A whole step for small sizes, including the matrix product, as one kernel: a small step's time is its launches.
+// A whole step for small sizes, including the matrix product, as one kernel, because launches dominate its time.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace lltm::gpu {
 
-// An estimate of where PyTorch's product and a kernel after it become faster: the tiles fill the GPU more than once, or
-// are deep. On an H100, 64 rows of 512 elements take 13 microseconds at a depth of 512, and the two kernels took 16.
+// An estimate of the size from which PyTorch's product and a kernel after it are faster: the tiles fill the GPU more
+// than once, or are deep. On an H100, 64 rows of 512 elements take 13 microseconds at a depth of 512; the two kernels
+// took 16.
 inline bool is_small(int64_t batch, int64_t state, int64_t depth) {
     return batch * state <= 1 << 16 && depth <= 1024;
 }
@@ -22,10 +23,10 @@ struct SmallStep {
     Matrix<T> weights;
     Matrix<T> bias;  // one row
     Matrix<T> old_cell;
-    T* new_h;           // not the memory of old_h: other blocks read that
+    T* new_h;           // not the memory of old_h, which other blocks read
     T* new_cell;        // may be the memory of old_cell
-    T* new_cell_again;  // null, or a second place for it
-    T* gates;           // null, or a place for them: it may be the memory of products
+    T* new_cell_again;  // null, or memory for a second copy
+    T* gates;           // null, or memory for them, which may be that of products
     int64_t batch;
     int64_t features;  // the columns of input
     int64_t state;
@@ -38,7 +39,7 @@ __global__ void __launch_bounds__(threads_per_tile) small_step(const SmallStep<T
     __shared__ TileMemory<T, 3 * elements> memory;
     const int64_t first_element = int64_t{blockIdx.x} * elements;
     const int64_t first_row = int64_t{blockIdx.y} * tile_rows;
-    // The thread's own element. What it needs beside the sums is loaded before them, and used after them.
+    // The thread's own element. Its other operands are loaded before the sums, and used after them.
     const int row_in_tile = threadIdx.x / elements;
     const int element_in_tile = threadIdx.x % elements;
     const int64_t row = first_row + row_in_tile;

@@ -1,4 +1,4 @@
-// Converts checked tensors on the GPU to the arguments of kernels, and calls PyTorch's matrix products.
+// Converts checked GPU tensors to the arguments of kernels, and calls PyTorch's matrix products.
 #pragma once
 
 #include <torch/csrc/stable/ops.h>
@@ -17,7 +17,7 @@ namespace lltm::gpu {
 
 constexpr auto dtypes = {ScalarType::Float, ScalarType::Double, ScalarType::Half, ScalarType::BFloat16};
 
-// Calls `act` with a number of the tensor's C++ element type.
+// Calls `act` with a value of the tensor's C++ element type.
 template <class Act>
 auto with_type_of(const Tensor& tensor, const Act& act) {
     return THO_DISPATCH_V2(tensor.scalar_type(), "lltm", AT_WRAP([&] { return act(scalar_t()); }), ScalarType::Float,
@@ -40,7 +40,7 @@ Matrix<T> zeros() {
     return {nullptr, none, none};
 }
 
-// One matrix of a tensor of three dimensions.
+// One matrix of a three-dimensional tensor.
 template <class T>
 Matrix<T> read(const Tensor& tensor, int64_t step = 0) {
     const int64_t* sizes = tensor.sizes().data();
@@ -49,7 +49,7 @@ Matrix<T> read(const Tensor& tensor, int64_t step = 0) {
     return {numbers_of<T>(tensor) + step * strides[0], sizes + 1, strides + 1};
 }
 
-// Whether a tensor is one number, expanded.
+// Whether a tensor is one expanded value.
 inline bool is_one_number(const Tensor& tensor) {
     bool is_one = tensor.numel() > 0;
     for (int64_t d = 0; d < tensor.dim(); ++d) is_one &= tensor.stride(d) == 0;
@@ -97,7 +97,7 @@ Matrices<T> read_all(const Tensor& tensor) {
     return {numbers_of<T>(tensor), sizes, strides};
 }
 
-// Whether the numbers of a row are adjacent, and each row begins at an address that is aligned for a vector.
+// Whether the elements of a row are adjacent, and each row starts at an address that is aligned for a vector.
 inline bool is_aligned(const Tensor& tensor) {
     const int64_t last = tensor.dim() - 1;
     bool aligned = tensor.stride(last) == 1;
@@ -112,7 +112,7 @@ inline bool is_aligned(const std::optional<Tensor>& gradient) {
     return !gradient.has_value() || is_one_number(*gradient) || is_aligned(*gradient);
 }
 
-// Whether a kernel can move the rows of these tensors, and its own of the state's size, in vectors.
+// Whether a kernel can move the rows of these tensors, and its own rows of the state's size, in vectors.
 template <class T, class... Tensors>
 bool fits_vectors(int64_t state, const Tensors&... read) {
     return state % (vector_bytes / int64_t{sizeof(T)}) == 0 && (is_aligned(read) && ...);
@@ -130,10 +130,10 @@ inline void multiply(const Tensor& into, const Tensor& left, const Tensor& right
     std::array<StableIValue, 3> stack{torch::stable::detail::from(left), torch::stable::detail::from(right),
                                       torch::stable::detail::from(into)};
     TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("aten::mm", "out", stack.data(), TORCH_ABI_VERSION));
-    torch::stable::detail::to<Tensor>(stack[0]);  // `into` again: releases it
+    torch::stable::detail::to<Tensor>(stack[0]);  // the same tensor as `into`: releases it
 }
 
-// A matrix for products: the numbers of a row or of a column are adjacent. A product copies others at each call.
+// A matrix for products: the elements of a row or of a column are adjacent. A product would copy others in each call.
 inline Tensor ready_for_products(const Tensor& tensor) {
     return tensor.stride(0) == 1 || tensor.stride(1) == 1 ? tensor : torch::stable::contiguous(tensor);
 }

@@ -1,7 +1,7 @@
 // A tile of a small matrix product, computed by one block.
 //
-// Small products have few tiles, so that the time of one tile is the time of all. Each warp therefore adds up a part of
-// the depth, for all numbers of the tile; the block adds up the warps' sums.
+// Small products have few tiles, so the time of one tile is the time of all. Each warp therefore adds up a part of the
+// depth for all elements of the tile, and the block adds up the warps' sums.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ constexpr int tile_rows = 16;
 constexpr int warps_per_tile = 8;
 constexpr int threads_per_tile = 32 * warps_per_tile;
 
-// Numbers that one instruction loads from shared memory, if they are aligned for that.
+// Numbers that one instruction loads from shared memory, if they are suitably aligned.
 template <class Number, int count>
 struct alignas(count * sizeof(Number) < vector_bytes ? count * sizeof(Number) : vector_bytes) Group {
     Number at[count];
@@ -25,7 +25,7 @@ template <class T, int columns>
 struct TileMemory {
     // The operands are loaded in pieces of this depth: 36 KiB of any type.
     static constexpr int depth = sizeof(Wide<T>) == sizeof(double) ? 64 : 128;
-    // The threads of a warp store 8 successive k of 4 rows: with these strides, in as many banks.
+    // The threads of a warp store 8 consecutive k of 4 rows: these strides spread them over different banks.
     static constexpr int left_stride = 20;
     static constexpr int right_stride = columns <= 20 ? 20 : 52;
     static constexpr int halves = warps_per_tile / 2;
@@ -35,8 +35,8 @@ struct TileMemory {
     alignas(vector_bytes) Wide<T> numbers[operands > sums ? operands : sums];
 };
 
-// Computes the sums over k of left(row, k) right(column, k) for a tile, and leaves that of a row and a column in
-// memory.numbers[row * columns + column]. All threads of the block call it, and may read the sums after it.
+// Computes the sums over k of left(row, k) right(column, k) for a tile, and stores that of a row and a column in
+// memory.numbers[row * columns + column]. All threads of the block must call it, and can read the sums afterwards.
 //
 // Args:
 //     depth: the number of values of k.
@@ -50,7 +50,7 @@ __device__ void multiply_tile(TileMemory<T, columns>& memory, int64_t depth, con
     constexpr int columns_per_thread = columns / threads_across;
     constexpr int together = columns_per_thread % 2 == 0 ? 2 : 1;
     static_assert(columns_per_thread * threads_across == columns && columns <= Memory::right_stride);
-    // A thread loads numbers of one row and of some columns: 8 successive k of 4 rows for each warp.
+    // A thread loads elements of one row and of some columns: 8 consecutive k of 4 rows per warp.
     constexpr int depth_step = threads_per_tile / tile_rows;
     constexpr int loads = Memory::depth / depth_step;
     constexpr int column_steps = (columns + tile_rows - 1) / tile_rows;
@@ -92,7 +92,7 @@ __device__ void multiply_tile(TileMemory<T, columns>& memory, int64_t depth, con
             }
         }
         __syncthreads();
-        // The next loads are under way while this piece is multiplied.
+        // The next loads are in flight while this piece is multiplied.
         if (first + Memory::depth < depth) load_piece(first + Memory::depth);
         const int count = depth - first < Memory::depth ? static_cast<int>(depth - first) : Memory::depth;
 #pragma unroll 4

@@ -1,4 +1,4 @@
-// cv::warpPerspective alone, behind a C interface: what the operator is compared with and measured against.
+// A C interface of only cv::warpPerspective, which the operator is compared with and measured against.
 #include <chrono>
 #include <cstddef>
 #include <opencv2/imgproc.hpp>
@@ -33,7 +33,7 @@ extern "C" __attribute__((visibility("default"))) const char* bare_warp_perspect
             }
         }
         if (into.data != target->data) {
-            failure = "cv::warpPerspective left the target and allocated other memory";
+            failure = "cv::warpPerspective did not write to the target but allocated other memory";
             return failure.c_str();
         }
         return nullptr;

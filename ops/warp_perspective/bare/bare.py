@@ -1,4 +1,4 @@
-"""OpenCV's own warpPerspective, without PyTorch, through ctypes: the oracle in tests and the peer in benchmarks."""
+"""OpenCV's own warpPerspective, without PyTorch, through ctypes: the oracle in tests and the baseline in benchmarks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def warp_perspective(
 ) -> Tensor:
     """Warp one image, (H, W) or (H, W, C), by one (3, 3) warp with OpenCV.
 
-    The arguments are the operator's; only OpenCV checks them.
+    The arguments are the operator's, but only OpenCV checks them.
     """
     output = image.new_empty((height, width, *image.shape[2:]))
     _call(image, warp, output, interpolation, inverse_map, border_mode, border_value, None)
@@ -57,7 +57,7 @@ def warp_perspective(
 def time_warp_perspective(
     image: Tensor, warp: Tensor, output: Tensor, repeats: int, interpolation: str = "linear"
 ) -> list[float]:
-    """The seconds of each of `repeats` calls into the memory of `output`, measured in C++."""
+    """The duration in seconds of each of `repeats` calls that write to the memory of `output`, measured in C++."""
     seconds = (ctypes.c_double * repeats)()
     _call(image, warp, output, interpolation, False, "constant", None, seconds)
     return list(seconds)

@@ -1,4 +1,4 @@
-// Which tensors an operator receives in its arguments.
+// Describes which tensors an operator receives in its arguments.
 #pragma once
 
 #include <ATen/core/function_schema.h>
@@ -11,20 +11,20 @@
 
 namespace opwright::autograd {
 
-// Which elements of an argument autograd receives: the defined ones. A lone tensor is a list of one.
+// The elements of an argument that autograd receives: the defined ones. A single tensor counts as a list of one.
 struct ArgumentLayout {
     bool is_list;
     std::vector<bool> defined;
 };
 
-// Whether an argument is a list of tensors, some of which may be None. This depends on its type, not on its value,
-// because lists of None have different types in TorchScript and Python.
+// Whether an argument is a list of tensors, some of which may be None. This depends on its type, not its value, because
+// lists of None have different types in TorchScript and Python.
 inline bool is_list_of_tensors(const c10::Argument& argument) {
     const auto* list = argument.type()->castRaw<c10::ListType>();
     return list != nullptr && list->getElementType()->isSubtypeOf(*c10::OptionalType::ofTensor());
 }
 
-// Calls `act` with each element of a tensor argument; with an undefined tensor in place of a None.
+// Calls `act` with each element of a tensor argument, and with an undefined tensor in place of None.
 template <class Act>
 void for_each_tensor(const c10::IValue& value, Act&& act) {
     if (value.isTensor()) {
@@ -37,8 +37,8 @@ void for_each_tensor(const c10::IValue& value, Act&& act) {
     }
 }
 
-// Layouts as integers, which a context can save: for each argument whether it is a list, its number of elements, and
-// which of them are defined.
+// Encodes layouts as integers, which a context can save: for each argument, whether it is a list, its number of
+// elements, and which of them are defined.
 inline std::vector<std::int64_t> pack(const std::vector<ArgumentLayout>& layouts) {
     std::vector<std::int64_t> numbers;
     for (const ArgumentLayout& layout : layouts) {

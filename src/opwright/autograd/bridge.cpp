@@ -1,9 +1,9 @@
-// C++ autograd for every operator that names a native backward.
+// Implements C++ autograd for every operator with a native backward.
 //
-// The text that an operator library returns from `opwright_gradients()` names the operator that computes the gradient
-// of another one, and what it needs from the forward call. This file, compiled once for each PyTorch, reads that text
-// of every library in the process and registers one boxed kernel at the Autograd key of each such operator. Only this
-// file needs PyTorch's unstable C++ interface for autograd; operator libraries do not.
+// The text that an operator library returns from `opwright_gradients()` names the operator that computes another one's
+// gradient, and what it needs from the forward call. This file, compiled once for each PyTorch, reads the text from
+// every library in the process and registers one boxed kernel for the Autograd key of each such operator. Only this
+// file needs PyTorch's unstable C++ autograd interface; operator libraries do not.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
@@ -31,7 +31,7 @@ namespace {
 
 // The namespace in which loader/gradient.py registers references, each under "<namespace>__<name>".
 const char* const composites = "opwright_composite::";
-// The namespace in which it registers the kernels that record gradients, likewise.
+// The namespace in which it likewise registers the kernels that record gradients.
 const std::string recordings = "opwright_recorded::";
 
 class AutogradKernel final : public c10::OperatorKernel {
@@ -64,7 +64,7 @@ class AutogradKernel final : public c10::OperatorKernel {
         if (!is_simple) layouts = layouts_of(op.schema().arguments(), *stack, base);
         Call call{gradient_, *gradient_.forward, keys, *stack, layouts, SuspendedFunctorch(tensors)};
         const variable_list outputs = Bridge::apply(at::TensorList(tensors), call);
-        // A training form also returns what it saves for its backward, which the graph holds by now.
+        // A training form also returns what it saves for its backward, which the graph has stored by now.
         torch::jit::drop(*stack, stack->size() - base - op.schema().returns().size());
         auto output = outputs.begin();
         for (std::size_t at = base; at < stack->size(); ++at) {
@@ -84,7 +84,7 @@ class AutogradKernel final : public c10::OperatorKernel {
         return layouts;
     }
 
-    // In forward mode the operator runs as its composite reference, which Python has registered for this.
+    // In forward mode, runs the operator as its composite reference, which Python registered for this purpose.
     void call_composite(Stack* stack) const {
         std::string name = gradient_.op;
         const auto composite =
@@ -98,19 +98,19 @@ class AutogradKernel final : public c10::OperatorKernel {
     Gradient& gradient_;
 };
 
-// The current registrations, by the line that describes each. Never destroyed: PyTorch may be destroyed first.
+// The current registrations, keyed by the line that describes each. Never destroyed: PyTorch may be destroyed first.
 std::map<std::string, std::unique_ptr<torch::Library>>& attached() {
     static auto* const all = new std::map<std::string, std::unique_ptr<torch::Library>>();
     return *all;
 }
 
-// Every gradient that graphs may refer to. They do as long as the process lives, so that none is ever destroyed.
+// Every gradient that graphs may refer to. Never destroyed, because graphs may live as long as the process.
 std::vector<Gradient*>& gradients() {
     static auto* const all = new std::vector<Gradient*>();
     return *all;
 }
 
-// Whether `name`, an operator, or a line or text that begins with one, is in the namespace.
+// Whether `name`, an operator or a line that starts with one, is in the namespace.
 bool is_in(const std::string& name, const std::string& space) {
     return name.starts_with(space + "::");
 }
@@ -131,7 +131,7 @@ void attach(const std::string& line) {
     std::erase_if(attached(), [&](const auto& entry) { return entry.first.starts_with(op_name + ' '); });
     std::unique_ptr<torch::Library>& kept = attached()[line];
     const auto op = c10::Dispatcher::singleton().findSchema({op_name, ""});
-    // A process may have two bridges: one that a program was linked with, and Python's.
+    // A process may have two bridges: one linked into the program, and Python's.
     if (op.has_value() && op->hasKernelForDispatchKey(c10::DispatchKey::Autograd)) return;
     const std::size_t colons = op_name.find("::");
     kept = std::make_unique<torch::Library>(torch::Library::IMPL, op_name.substr(0, colons), c10::DispatchKey::Autograd,
@@ -141,8 +141,8 @@ void attach(const std::string& line) {
                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<AutogradKernel>(*gradient.release())));
 }
 
-// "mine::scale 0,2": the operator and the arguments for which its kernel in Python is called. "mine::scale_ 0 mutates":
-// it mutates these.
+// Parses "mine::scale 0,2", the operator and the arguments for which its Python kernel is called, or
+// "mine::scale_ 0 mutates", where it mutates these arguments.
 void attach_python(const std::string& line) {
     const std::vector<std::string> words = split(line, ' ');
     const std::string& op_name = words.at(0);
@@ -173,8 +173,8 @@ std::mutex& mutex() {
 }  // namespace
 }  // namespace opwright::autograd
 
-// Registers gradients for the operators of every library that was loaded since the last call. Returns null, or one line
-// that names a failure; all other operators have their gradients even then.
+// Registers gradients for the operators of every library loaded since the last call. Returns null, or one line that
+// describes a failure; even then, all other operators have their gradients.
 extern "C" __attribute__((visibility("default"))) const char* opwright_attach_gradients() {
     using namespace opwright::autograd;
     static auto* const error = new std::string();
@@ -190,16 +190,16 @@ extern "C" __attribute__((visibility("default"))) const char* opwright_attach_gr
     return error->empty() ? nullptr : error->c_str();
 }
 
-// Unregisters the gradients of the operators of a namespace, whose library is about to be replaced by a new build.
-// Graphs that were recorded until then can run their backward if the new build's gradient fits.
+// Unregisters the gradients of a namespace's operators before a new build replaces its library. Graphs recorded until
+// then can run their backward if the new build's gradient fits.
 extern "C" __attribute__((visibility("default"))) void opwright_detach(const char* space) {
     using namespace opwright::autograd;
     const std::lock_guard lock(mutex());
     detach(space);
 }
 
-// Has an operator call its kernel in Python for autograd only where there is something to record or to refuse. Returns
-// null or an error, as above.
+// Makes an operator call its Python kernel for autograd only if there is something to record or reject. Returns null or
+// an error, as above.
 extern "C" __attribute__((visibility("default"))) const char* opwright_attach_python(const char* line) {
     using namespace opwright::autograd;
     static auto* const error = new std::string();

@@ -1,4 +1,4 @@
-// The node of a call in the graph: what it saves in the forward, and how it calls the backward operator.
+// The graph node of a call: what it saves in the forward, and how it calls the backward operator.
 #pragma once
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -22,7 +22,7 @@ using ::torch::autograd::AutogradContext;
 using ::torch::autograd::variable_list;
 using ::torch::jit::Stack;
 
-// The keys under which a context keeps what is not a tensor. A saved value is kept under its index in `saves`.
+// The keys under which a context stores non-tensors. A saved value is stored under its index in `saves`.
 constexpr const char* gradient_key = "gradient";
 constexpr const char* layouts_key = "layouts";  // only if an argument is not one defined tensor
 constexpr const char* results_key = "results";  // only if a result is undefined
@@ -51,7 +51,7 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         }
         {
             const at::AutoDispatchBelowADInplaceOrView guard;
-            // `apply` has disabled it. Gradients of outer transformations are recorded below the Autograd key.
+            // `apply` disabled it. Gradients of outer transformations are recorded below the Autograd key.
             const c10::AutoGradMode grad_mode(is_in_functorch_transform());
             call.op.redispatchBoxed(call.keys & c10::after_autograd_keyset, &call.stack);
         }
@@ -80,8 +80,8 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         auto& gradient =
             *reinterpret_cast<Gradient*>(static_cast<std::intptr_t>(context->saved_data.at(gradient_key).toInt()));
         TORCH_CHECK(!gradient.is_replaced, gradient.op,
-                    " was reloaded with another schema or gradient after this graph was recorded, which cannot call "
-                    "the new backward: run the forward again");
+                    " was reloaded with a different schema or gradient after this graph was recorded, so the graph "
+                    "cannot call the new backward: run the forward again");
         const c10::IValue* kept = find(*context, layouts_key);
         const std::vector<ArgumentLayout> kept_layouts =
             kept ? unpack(kept->toIntVector()) : std::vector<ArgumentLayout>();
@@ -103,12 +103,12 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
 
   private:
     static const c10::IValue* find(const AutogradContext& context, const std::string& key) {
-        // Usually the context holds only the gradient itself.
+        // Usually the context contains only the gradient itself.
         const auto found = context.saved_data.size() == 1 ? context.saved_data.end() : context.saved_data.find(key);
         return found == context.saved_data.end() ? nullptr : &found->second;
     }
 
-    // A tensor is saved as it is; a list saves its tensors and keeps its length in the context.
+    // Saves a tensor directly, or the tensors of a list with its length in the context.
     static void save(AutogradContext& context, std::size_t at, const c10::Argument& argument, const c10::IValue& value,
                      variable_list& tensors) {
         if (value.isTensor()) {
@@ -121,7 +121,7 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         }
     }
 
-    // The gradient of a result that was not used is None; the operator treats it as zero.
+    // The gradient of an unused result is None; the operator treats it as zero.
     static void push_incoming(const AutogradContext& context, const variable_list& incoming, Stack& stack) {
         const auto push = [&](const at::Tensor& grad) {
             stack.push_back(grad.defined() ? c10::IValue(grad) : c10::IValue());
@@ -165,7 +165,7 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
 
     static void call(const c10::OperatorHandle& op, Stack& stack) {
         if (c10::GradMode::is_enabled() || is_in_functorch_transform()) {
-            op.callBoxed(&stack);  // so that the backward is differentiable itself
+            op.callBoxed(&stack);  // so that the backward itself is differentiable
         } else {
             const at::AutoDispatchBelowADInplaceOrView guard;
             op.callBoxed(&stack);
@@ -179,7 +179,7 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         return list;
     }
 
-    // An argument needs a gradient if one of its tensors does.
+    // An argument needs a gradient if any of its tensors does.
     static c10::List<bool> needs_grad(const AutogradContext& context, const std::vector<ArgumentLayout>& layouts) {
         c10::List<bool> flags;
         flags.reserve(layouts.size());
@@ -192,8 +192,8 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         return flags;
     }
 
-    // The results of the backward operator as one gradient for each tensor argument of `apply`, and none for the call,
-    // which is its last argument.
+    // Returns the results of the backward operator as one gradient for each tensor argument of `apply`, and none for
+    // its last argument, the call.
     static variable_list grads_per_tensor(const Stack& results, const std::vector<ArgumentLayout>& layouts,
                                           const Gradient& gradient) {
         variable_list grads;
@@ -205,7 +205,7 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
                 const std::size_t given = layouts[at].is_list ? results[at].toListRef().size() : 1;
                 TORCH_CHECK(given == defined.size(), gradient.backward.name, " returned ", given,
                             " gradients for argument ", gradient.differentiable[at], " of ", gradient.op,
-                            ", a list of ", defined.size(), ": return one for each element, or an empty list for none");
+                            ", a list of ", defined.size(), ": return one per element, or an empty list for none");
                 for_each_tensor(results[at], [&](const at::Tensor& grad) {
                     TORCH_CHECK(grad.defined() || !layouts[at].is_list, gradient.backward.name,
                                 " returned an undefined tensor in a list, which Python does not support: return "

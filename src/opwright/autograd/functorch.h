@@ -1,4 +1,4 @@
-// Support for the transformations of torch.func (grad, vmap, jvp and others) in gradients.
+// Supports the transformations of torch.func (grad, vmap, jvp and others) in gradients.
 #pragma once
 
 #include <ATen/FuncTorchTLS.h>
@@ -17,15 +17,15 @@ inline bool is_in_functorch_transform() {
     return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
-// torch::autograd::Function refuses to run inside a transformation of torch.func, because in general it would be called
-// once for all transformations instead of once for each. The bridge's kernel is called by the dispatcher, as PyTorch's
-// own kernels are, so the refusal does not apply. The thread-local state of torch.func is removed for that check only,
-// and restored before the forward runs.
+// torch::autograd::Function refuses to run inside a torch.func transformation, because in general it would be called
+// once for all transformations instead of once for each. The dispatcher calls the bridge's kernel as it calls PyTorch's
+// own kernels, so this reason does not apply. The thread-local state of torch.func is removed for that check only, and
+// restored before the forward runs.
 class SuspendedFunctorch {
   public:
     explicit SuspendedFunctorch(at::TensorList tensors) {
         if (!at::functorch::functorchTLSAccessor()) return;
-        // A view that was mutated recomputes its gradient edge when asked for it, and needs the state to do so.
+        // A mutated view recomputes its gradient edge on access, and needs the state to do so.
         for (const at::Tensor& tensor : tensors) torch::autograd::impl::gradient_edge(tensor);
         state_ = std::move(at::functorch::functorchTLSAccessor());
     }

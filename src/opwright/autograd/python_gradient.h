@@ -1,4 +1,4 @@
-// The kernel of an operator whose gradient Python records, or refuses.
+// The kernel of an operator whose gradient Python records or rejects.
 #pragma once
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -14,11 +14,11 @@
 
 namespace opwright::autograd {
 
-// Calls Python only where autograd records one of some arguments: a kernel in Python takes several times as long as one
-// in C++.
+// Calls Python only if autograd records one of the given arguments, because a Python kernel takes several times as long
+// as a C++ kernel.
 class PythonGradient final : public c10::OperatorKernel {
   public:
-    // `recorded` is an operator with the same schema, whose kernel for the Autograd key is the one in Python.
+    // `recorded` is an operator with the same schema, whose kernel for the Autograd key is the Python kernel.
     PythonGradient(c10::OperatorHandle recorded, std::vector<std::size_t> arguments)
         : recorded_(std::move(recorded)), arguments_(std::move(arguments)) {}
 

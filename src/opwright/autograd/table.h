@@ -1,4 +1,4 @@
-// Which operator computes which gradient, read from the operator libraries in this process.
+// The table of gradients and the operators that compute them, read from the operator libraries in this process.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -27,7 +27,7 @@ struct Saved {
     std::size_t index;
 };
 
-// An operator by name, looked up on first use: it may be defined after the operator that refers to it.
+// An operator by name, looked up on first use, because it may be defined after the operator that refers to it.
 class Handle {
   public:
     std::string name;
@@ -42,10 +42,10 @@ class Handle {
     std::optional<c10::OperatorHandle> found_;
 };
 
-// One line of `opwright_gradients()`: "mine::scale mine::scale mine::scale_backward 0,2 0,1,r0 1", that is the
+// One line of `opwright_gradients()`: "mine::scale mine::scale mine::scale_backward 0,2 0,1,r0 1". The fields are the
 // operator, the one that is called in its place (usually itself), the backward of that one, its differentiable
-// arguments, what it saves ("-" for nothing), and whether the backward receives a flag for each argument that tells
-// whether it needs a gradient. Graphs point to it, so it is never destroyed.
+// arguments, what it saves ("-" for nothing), and whether the backward receives a flag per argument: whether it needs
+// a gradient. Graphs point to it, so it is never destroyed.
 struct Gradient {
     std::string op;
     Handle forward;
@@ -80,13 +80,13 @@ inline std::unique_ptr<Gradient> parse_gradient(const std::string& line) {
         gradient->takes_needs_grad = words.at(5) == "1";
         if (gradient->op.find("::") == std::string::npos) throw std::invalid_argument(gradient->op);
     } catch (const std::logic_error&) {  // not a number, or too few words
-        throw std::runtime_error("the gradient \"" + line + "\" cannot be read: build its library again");
+        throw std::runtime_error("the gradient \"" + line + "\" cannot be parsed: rebuild its library");
     }
     gradient->simple_layouts.assign(gradient->differentiable.size(), ArgumentLayout{false, {true}});
     return gradient;
 }
 
-// What graphs that were recorded with `gradient` depend on; empty if its operators are not defined.
+// What graphs recorded with `gradient` depend on; empty if its operators are not defined.
 inline std::string what_fits(const std::string& line, const Gradient& gradient) {
     std::ostringstream text;
     text << line;
@@ -101,7 +101,7 @@ inline std::string what_fits(const std::string& line, const Gradient& gradient) 
 using GradientsText = const char*();
 using IsRegistered = bool();
 
-// The lines of `opwright_gradients()` of every shared object in this process that is registered.
+// The lines of `opwright_gradients()` of every registered shared object in this process.
 inline std::set<std::string> gradient_lines_in_process() {
     std::vector<std::string> names;
     dl_iterate_phdr(

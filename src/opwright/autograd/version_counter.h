@@ -12,15 +12,15 @@
 
 namespace opwright::autograd {
 
-// The kernel of an operator for the ADInplaceOrView key: it increments the versions of the arguments that the operator
-// mutates, so that a backward that saved one of them as it was is refused.
+// The kernel of an operator for the ADInplaceOrView key. It increments the versions of the arguments that the operator
+// mutates, so that a backward that saved one of them unmodified raises an error.
 class VersionCounter final : public c10::OperatorKernel {
   public:
     explicit VersionCounter(std::vector<std::size_t> mutated) : mutated_(std::move(mutated)) {}
 
     void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
         const std::size_t base = stack->size() - op.schema().arguments().size();
-        // Before the kernel runs: it may mutate a tensor and then fail.
+        // Before the kernel runs, because it may mutate a tensor and then fail.
         for (const std::size_t index : mutated_) {
             for_each_tensor((*stack)[base + index], [](const at::Tensor& tensor) {
                 if (tensor.defined() && !tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();

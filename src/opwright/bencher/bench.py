@@ -39,7 +39,7 @@ Number = TypeVar("Number", int, float)
 
 
 class _NullWatcher:
-    """A watcher that ignores everything."""
+    """A watcher that does nothing."""
 
     def start(self, sizes: int | None) -> None: ...
     def begin(self, cell: str) -> None: ...
@@ -64,10 +64,10 @@ def bench(
     verbose: bool = False,
     progress: Watcher | None = None,
 ) -> Report:
-    """Time the operators of a library next to their references (eager and compiled) and their floors.
+    """Time the operators of a library, their references (eager and compiled) and their floors.
 
-    An implementation with wrong results or gradients is not timed. The rows of a cell are timed in turn in each round,
-    and each call has different contents; some timed calls, chosen at random, are verified too.
+    An implementation with wrong results or gradients is not timed. Each round times all rows of a cell, in random
+    order, and each call has different contents. Some timed calls, chosen at random, are verified too.
     On a GPU, a row is also timed with a flushed L2 cache, and its rates are compared with those of a large copy and of
     a large matrix product.
 
@@ -75,23 +75,23 @@ def bench(
         library: the folder of an op.py, the file, or the library that it describes.
         ops: the names of the operators; by default all except those that other operators call, such as a backward.
         devices: `cpu` and `cuda`; by default the CPU, and a GPU if there is one and the library has CUDA sources.
-        threads: the numbers of CPU threads to time with, each in turn; PyTorch's default if empty.
-        dtype: the dtype of floating-point tensors for which the sweep names none.
+        threads: the numbers of CPU threads, timed in turn; PyTorch's default if empty.
+        dtype: the dtype of floating-point tensors for which the sweep does not specify one.
         sizes: time only the sizes whose label contains one of these; all by default.
         directions: `forward`, `recorded` (forward while autograd records it), `backward`, `both`; all by default.
-        seconds: the most time that the rounds of a cell take; they end earlier when the medians are stable.
-        rounds: a fixed number of rounds for each cell instead.
-        compiled: time the references under `torch.compile` too, on a GPU also with CUDA graphs.
+        seconds: the time limit for the rounds of a cell; they stop earlier if the medians are stable.
+        rounds: run this number of rounds per cell instead.
+        compiled: also time the references under `torch.compile`, on a GPU also with CUDA graphs.
         seed: the seed of the random inputs.
         verbose: print each build step.
-        progress: receives the progress of the bench.
+        progress: receives the progress of the benchmark.
 
     Returns:
-        The report; `report.passed` is whether everything that was requested gave correct results.
+        The report; `report.passed` is whether all requested rows gave correct results.
 
     Raises:
-        SpecError: op.py does not describe a library, or replaces functions that the bench relies on, or an argument is
-            not valid.
+        SpecError: op.py does not describe a library, or replaces functions that the benchmark relies on, or an
+            argument is invalid.
         ToolchainError: a GPU is requested and none is available, or a compiler is missing.
         OpwrightError: the library does not build or does not load.
 
@@ -157,7 +157,7 @@ class _Plan:
         return not self.labels or any(part in label for part in self.labels)
 
     def make(self, device: str, seed: int | None = None) -> Make:
-        """The `Make` that creates the arguments on `device`, with the seed of the bench or another one."""
+        """The `Make` that creates the arguments on `device`, with the seed of the benchmark or another one."""
         return Make(seed=self.seed if seed is None else seed, dtype=self.dtype, device=device)
 
 
@@ -183,12 +183,12 @@ def _cells(plan: _Plan, watcher: Watcher) -> Iterator[Cell]:
                     watcher.end_size()
     if not any(map(plan.wants, labels)):
         requested = " or ".join(map(repr, plan.labels))
-        msg = f"no size has {requested} in its label: expected part of one of {', '.join(labels)}"
+        msg = f"no size has {requested} in its label: expected a part of one of {', '.join(labels)}"
         raise SpecError(msg)
 
 
 def _count(plan: _Plan) -> int | None:
-    """The number of sizes, or None if unknown: the sweep runs on the meta device, which not every sweep supports."""
+    """The number of sizes; None if unknown, as for a sweep that does not support the meta device."""
     try:
         return sum(plan.wants(size.label) for op, _, _ in plan.configurations() for size in op.sizes(plan.make("meta")))
     except Exception:

@@ -30,19 +30,19 @@ class Watcher(Protocol):
     """Receives the progress of a bench."""
 
     def start(self, sizes: int | None) -> None:
-        """The bench starts; `sizes` counts over all operators, devices and numbers of threads, None if unknown."""
+        """The benchmark starts; `sizes` is the total of all operators, devices and thread counts, None if unknown."""
 
     def begin(self, cell: str) -> None:
         """A cell starts."""
 
     def round(self) -> None:
-        """A round of the cell ended. This call is not timed."""
+        """A round of the cell finished. This call is not timed."""
 
     def end(self, cell: Cell) -> None:
-        """A cell ended."""
+        """A cell finished."""
 
     def end_size(self) -> None:
-        """All cells of a size ended."""
+        """All cells of a size finished."""
 
 
 def cells_at(
@@ -54,7 +54,7 @@ def cells_at(
     watcher: Watcher,
     gauge: Gauge | None = None,
 ) -> Iterator[Cell]:
-    """Verify the implementations of an operator, and time them in each direction that the operator has.
+    """Verify the implementations of an operator, and time them in each of its directions.
 
     Args:
         subject: the operator at one size.
@@ -63,7 +63,7 @@ def cells_at(
         requested: the directions to time.
         rule: when to stop.
         watcher: receives the progress.
-        gauge: measures what times on a GPU are compared with; None for the CPU.
+        gauge: measures the speeds that times on a GPU are compared with; None for the CPU.
     """
     verified = Verified(subject, implementations)
     directions = [direction for direction in _directions(subject) if direction in requested]

@@ -12,18 +12,18 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Bound before a library is opened: if its Python code replaces these functions, the times do not change.
+# Bound before a library is opened, so that its Python code cannot replace these functions.
 _wall_ns = time.perf_counter_ns
 _processor_ns = time.process_time_ns
 _Event = torch.cuda.Event
 _current_stream = torch.cuda.current_stream
 _synchronize = torch.cuda.synchronize
 
-# How often a clock of a GPU times a wait for an idle GPU.
+# The number of waits for an idle GPU that a GPU clock times.
 _IDLE_WAITS = 21
-# A longer wait than this many of those, than this many seconds, and than this share of the block's time, means that the
-# GPU was at work. A wait after many launches may take several times as long as one for an idle GPU: on an H100, up to
-# 90 microseconds where the others took 8.
+# The GPU was busy if a wait is longer than this multiple of a wait for an idle GPU, than this number of seconds, and
+# than this fraction of the block's time. A wait after many launches may take several times as long as one for an idle
+# GPU: on an H100, up to 90 microseconds instead of 8.
 _IDLE_FACTOR = 3
 _LEAST_LATE_S = 10e-6
 _LEAST_LATE_SHARE = 0.25
@@ -36,8 +36,8 @@ class Elapsed:
     Attributes:
         wall: the time from the first call to the return of the last, in seconds; on a GPU, the duration of its work.
         processor: the processor time of all threads of the process during that time, in seconds.
-        host: on a GPU, the time until the last call returned, in seconds, whether or not its work was done.
-        late: the part of `wall` in which only streams worked that the current one does not wait for, in seconds.
+        host: on a GPU, the time until the last call returned, in seconds, whether or not its work had finished.
+        late: the part of `wall` in which only streams were busy that the current one does not wait for, in seconds.
     """
 
     wall: float
@@ -72,27 +72,27 @@ class CpuClock:
 class CudaClock:
     """Two CUDA events on the current stream, and a wait for all other streams; processor time is that of the host.
 
-    The GPU is idle at the first event. Kernels that finish before Python launches the next one are therefore timed with
-    the gaps between them, as in a program that makes these calls.
+    The GPU is idle at the first event. The time therefore includes the gaps between kernels that finish before Python
+    launches the next one, as in a program that makes these calls.
 
-    No event shows when other streams end: one on the default stream does not wait for a stream that was made with
-    `cudaStreamNonBlocking`, as PyTorch's are. So after the last event, the clock waits for the whole GPU. If that takes
-    much longer than a wait for an idle GPU does, other streams were still at work, and the wait is part of the time.
+    No event records when other streams finish: an event on the default stream does not wait for a stream that was
+    created with `cudaStreamNonBlocking`, as PyTorch's are. So the clock waits for the whole GPU after the last event.
+    If that takes much longer than a wait for an idle GPU, other streams were still busy, and the wait is included.
 
     Args:
-        flushed: memory that is overwritten before each block, so that the GPU's cache holds nothing else.
+        flushed: memory that is overwritten before each block, to flush the GPU's cache.
     """
 
     def __init__(self, flushed: torch.Tensor | None = None) -> None:
         self._flushed = flushed
-        # Made once: the first record of an event creates it, which takes as long as a launch.
+        # Created once: the first record of an event creates it, which takes as long as a launch.
         self._first, self._last = (_Event(enable_timing=True) for _ in range(2))
         self._last.record(_current_stream())
         self._idle_s = statistics.median(self._wait() for _ in range(_IDLE_WAITS))
 
     def elapsed(self, block: Callable[[], None]) -> Elapsed:
         """The duration of `block` on the GPU, until all of its streams are idle."""
-        # Both events belong to one stream, even if a call makes another one the current stream.
+        # Record both events on one stream, even if a call changes the current stream.
         stream = _current_stream()
         if self._flushed is not None:
             self._flushed.zero_()
@@ -111,7 +111,7 @@ class CudaClock:
         return Elapsed(wall + late, processor / 1e9, host / 1e9, late)
 
     def _wait(self) -> float:
-        """How long a wait for all streams takes after the last event, in seconds."""
+        """The duration of a wait for all streams after the last event, in seconds."""
         self._last.synchronize()
         started = _wall_ns()
         _synchronize()
@@ -124,10 +124,10 @@ def clock_of(device: str) -> Clock:
 
 
 def cold_clock_of(device: str) -> Clock | None:
-    """The clock for single calls that find none of their data in the GPU's L2 cache; None for `cpu`."""
+    """The clock for single calls with none of their data in the GPU's L2 cache; None for `cpu`."""
     if not device.startswith("cuda"):
         return None
-    # Twice its size: no line survives, whichever the cache replaces first.
+    # Twice the cache's size: evicts every line under any replacement policy.
     count = 2 * torch.cuda.get_device_properties(device).L2_cache_size
     return CudaClock(torch.empty(count, dtype=torch.uint8, device=device))
 

@@ -21,31 +21,31 @@ if TYPE_CHECKING:
     from opwright.bencher.draws import Draws
     from opwright.bencher.subject import Subject
 
-# All sets together fit into a cache near the core, where the arguments of repeated calls of this size would be. On a
-# GPU they fit into its last-level cache.
+# All sets together fit into a cache near the core, as the arguments of repeated calls of this size would. On a GPU they
+# fit into its last-level cache.
 _POOL_BYTES = {"cpu": 2**21, "cuda": 2**25}
 _MOST_SETS = 32
-# The fewest sets of arguments, so that a block has more than one short call; two if a set takes much memory.
+# The minimum number of sets, so that a block has more than one short call; two if a set takes much memory.
 _FEWEST_SETS = 4
 _LARGE_BYTES = 2**24
-# The number of elements that are moved at once, so that large tensors need no full copy.
+# The number of elements that are moved at a time, so that large tensors need no full copy.
 _CHUNK_ELEMENTS = 2**20
 # The fraction of the time that new draws may take, if new contents cannot be made from the existing ones.
 _DRAWING_SHARE = 0.1
-# An integer dtype for each size of an element.
+# An integer dtype for each element size.
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 # A smaller tensor may be a matrix that must be invertible, or a list of options.
 _FEWEST_ROTATED = 64
 
-# From the system's entropy: a kernel cannot predict the contents of its next call.
+# Seeded from the system's entropy: a kernel cannot predict the contents of its next call.
 _entropy = random.SystemRandom()
 
 
 class Contents:
-    """Sets of arguments of one size, each in its own memory.
+    """Sets of arguments of one size, each with its own memory.
 
     `renew` gives each set the contents of another one. Then it exchanges some elements, if they are independent random
-    numbers, or now and then redraws a set with a seed that was not used before.
+    numbers; otherwise it occasionally redraws a set with a new seed.
 
     Args:
         subject: the first set: the subject itself, with the arguments with which it was verified.
@@ -79,7 +79,7 @@ class Contents:
             others = [subject.twin(subject.fresh()) for _ in others]
         self.subjects = [subject, *others]
         slots = zip(*(storages_of(one) for one in self.subjects), strict=True)
-        # A constant has the same contents in all draws.
+        # A constant has the same contents in every draw.
         self._slots = [slot for slot in slots if not _same(*slot[:2])]
         independent = drawn[0].independent | set(map(address, storages(others[0].gradients.grads)))
         self._can_mix = self._is_constant or all(address(slot[1]) in independent for slot in self._slots)
@@ -96,7 +96,7 @@ class Contents:
             self._draw_one()
 
     def restore(self) -> None:
-        """Redraw all sets if a call wrote to one: `renew` only moves elements from set to set."""
+        """Redraw all sets if a call wrote to one: `renew` only moves elements between sets."""
         if self.fixed or self._checksums() == self._known_checksums:
             return
         for subject in self.subjects:
@@ -108,7 +108,7 @@ class Contents:
         self._known_checksums = self._checksums()
 
     def _fill(self, subject: Subject) -> None:
-        """Give one set the contents of a new draw."""
+        """Fill one set with the contents of a new draw."""
         drawn = self._draws.draw(_entropy.getrandbits(48)).arguments
         if _layout(drawn) == _layout(subject.arguments):
             for storage, new in zip(storages(subject.arguments), storages(drawn), strict=True):
@@ -133,12 +133,12 @@ class Contents:
 
 
 def storages_of(subject: Subject) -> list[Tensor]:
-    """The memory of all arguments and incoming gradients, as flat tensors; each once."""
+    """The memory of all arguments and incoming gradients, as flat tensors without duplicates."""
     return storages([subject.arguments, subject.gradients.grads])
 
 
 def _layout(arguments: dict[str, Any]) -> list[Any]:
-    """What two calls must have in common so that one can receive the contents of the other."""
+    """A description of a call's arguments; two calls can exchange contents if it is equal."""
     addresses = list(dict.fromkeys(map(address, derive.tensors(arguments))))
 
     def described(leaf: Any) -> Any:
@@ -153,7 +153,7 @@ def _layout(arguments: dict[str, Any]) -> list[Any]:
 
 
 def _rotate_constants(subject: Subject, others: Sequence[Subject]) -> str:
-    """Give constants, such as a photograph, different contents in each set by rotating their elements.
+    """Give each set different contents for constants, such as a photograph, by rotating their elements.
 
     Returns the reason if that is not possible. Small tensors, such as a matrix, and integers, which may be indices,
     keep their contents.
@@ -175,7 +175,7 @@ def _rotate_constants(subject: Subject, others: Sequence[Subject]) -> str:
 
 
 def _rotate_sets(slot: Sequence[Tensor], first: int, end: int) -> None:
-    """Give each set the elements of the next one, and from `first` to `end` those of the one after."""
+    """Give each set the elements of the next one, and those from `first` to `end` of the one after that."""
     count = slot[0].numel()
     step = max(1, _CHUNK_ELEMENTS // len(slot))
     for start in range(0, count, step):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opwright.spec import Make, Op
 
 _RANDOM = frozenset({"randn", "rand", "randint"})
-# Functions of one tensor whose result has one element for each element of the tensor.
+# Functions of one tensor whose result has one element per element of the tensor.
 _ELEMENTWISE = re.compile(
     "abs|add_?|bfloat16|clamp_?|clone|contiguous|detach|div_?|double|exp_?|float|half|long|mul_?|neg|pow|sigmoid|sqrt|"
     "sub_?|tanh|to|__r?(add|mul|sub)__|__(truediv|neg|pow)__"
@@ -67,10 +67,10 @@ class Draws:
 
 
 class _Origins(TorchFunctionMode):
-    """Tracks random numbers from where they are drawn to the arguments.
+    """Tracks random numbers from their draw to the arguments.
 
-    Elements of a tensor may be exchanged for those of another draw if each was drawn independently, and nothing else
-    was computed from them, such as the indices that sort them, or their sum.
+    Elements of a tensor may be exchanged for those of another draw if each was drawn independently, and no other
+    argument, such as the indices that sort them or their sum, was computed from them.
     """
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class _Origins(TorchFunctionMode):
         elif known and (not _READS_NOTHING.fullmatch(name) or len(given) > 1):
             self._was_read = True
         elif known and isinstance(result, Tensor) and address(result) not in self._origins:
-            self._track(result, known[0])  # a reshape that copied
+            self._track(result, known[0])  # the reshape copied
         return result
 
     def independent(self, arguments: dict[str, Any]) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""The floor of an operator: work that no implementation can avoid, from op.py or a copy of the bytes to move."""
+"""The floor of an operator: the work that no implementation can avoid, from op.py or a copy of the bytes to move."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FloorRow:
     Attributes:
         what: its description.
         row: how to time it.
-        is_stated: whether its author stated all of it; otherwise some of it is a copy.
+        is_stated: whether the author stated the whole floor; otherwise a part of it is a copy.
     """
 
     what: str
@@ -46,7 +46,7 @@ class FloorRow:
 
 
 def floor_of(contents: Contents, direction: Direction) -> FloorRow:
-    """The floor of a direction; its calls alternate between the sets of arguments, as those of the other rows do."""
+    """The floor of a direction; like the other rows, its calls alternate between the sets of arguments."""
     subject = contents.subjects[0]
     parts = [_part(contents, part) for part in PARTS[direction]]
     words = " and ".join(dict.fromkeys(part.what for part in parts))
@@ -63,13 +63,13 @@ def floor_of(contents: Contents, direction: Direction) -> FloorRow:
 
 
 def bytes_of(subject: Subject, direction: Direction) -> int:
-    """The number of bytes that a direction has to read and write."""
+    """The number of bytes that a direction must read and write."""
     return sum(_bytes(subject, part) for part in PARTS[direction])
 
 
 @dataclass(frozen=True)
 class _Part:
-    """The floor of the forward or the backward: a call for each set of arguments, and what copies read."""
+    """The floor of the forward or the backward: a call for each set of arguments, and the tensors that copies read."""
 
     what: str
     calls: Sequence[Callable[[], Any]]
@@ -89,7 +89,7 @@ def _part(contents: Contents, part: FloorDirection) -> _Part:
 
 
 def _in_turn(calls: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
-    """One call that makes all of `calls`."""
+    """A call that makes all of `calls` in order."""
     if len(calls) == 1:
         return calls[0]
 
@@ -106,12 +106,12 @@ def tensors_read(subject: Subject, part: FloorDirection) -> list[Tensor]:
 
 
 def bytes_of_all(tensors: Sequence[Tensor]) -> int:
-    """The bytes of all `tensors`; an expanded one has only those of its memory."""
+    """The bytes of all `tensors`; an expanded tensor counts only its memory."""
     return sum(min(tensor.nbytes, tensor.untyped_storage().nbytes()) for tensor in tensors)
 
 
 def _bytes(subject: Subject, part: FloorDirection) -> int:
-    """The bytes of all tensors that are read or written, each counted once, without intermediate results."""
+    """The bytes of all tensors that are read or written, without duplicates and without intermediate results."""
     written = subject.tensors_out if part == "forward" else subject.gradients.leaves
     return bytes_of_all([*tensors_read(subject, part), *written])
 
@@ -119,11 +119,11 @@ def _bytes(subject: Subject, part: FloorDirection) -> int:
 def _copies(count: int, sets: int, device: str) -> tuple[list[Tensor], list[Callable[[], Any]]]:
     """Copies that read half of `count` bytes and write the other half; at small sizes they stay within the cache.
 
-    They are timed in the same rounds as the other rows, and so with the same memory bandwidth. Each reads different
+    Copies are timed in the same rounds as the other rows, and so with the same memory bandwidth. Each reads different
     memory, as the calls of a row do; all write to the same memory, because a freed result's memory is reused.
 
     Returns:
-        The tensors that they read, which must be rewritten before each block, as arguments are; and the copies.
+        The tensors that they read, which must be rewritten before each block like the arguments, and the copies.
     """
     half = max(1, count // 2)
     target = torch.ones(half, dtype=torch.uint8, device=device)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def flops_of(subject: Subject, direction: Direction) -> int:
     """The floating-point operations of the reference's matrix products, convolutions and attention in a direction.
 
-    PyTorch's `FlopCounterMode` counts them, two for each product with its sum. What is computed element by element, or
-    in a kernel that PyTorch does not know, counts nothing.
+    PyTorch's `FlopCounterMode` counts them: two per multiply-add. It does not count elementwise operations and kernels
+    that it does not support.
     """
     found = 0
     reference, given = subject.op.reference, subject.gradients

@@ -1,4 +1,4 @@
-"""Measures what cells on a GPU are compared with, once for each bench."""
+"""Measures the speeds that cells on a GPU are compared with, once per bench."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class Gauge:
-    """The speeds of the GPU, each measured when it is first needed, and its state."""
+    """The speeds of the GPU, each measured on first use, and its state."""
 
     def __init__(self) -> None:
         self._products: dict[torch.dtype, float] = {}
         self._has_state = True
 
     def state(self) -> GpuState | None:
-        """The present state of the GPU; None if it is unknown."""
+        """The current state of the GPU; None if unknown."""
         found = gpu_state() if self._has_state else None
-        self._has_state = found is not None  # what is missing is not looked for before and after each cell
+        self._has_state = found is not None  # if it is missing, do not look for it before and after each cell
         return found
 
     def record(self, subject: Subject, direction: Direction, before: GpuState | None) -> OnGpu:
-        """The record of a cell that has just been timed.
+        """The record of a cell that was just timed.
 
         Args:
             subject: the operator at the cell's size.
@@ -61,7 +61,7 @@ class Gauge:
 
 
 def _flops(subject: Subject, direction: Direction) -> int:
-    """The floating-point operations of the reference; 0 if it cannot be called, or has some that are not counted."""
+    """The floating-point operations of the reference; 0 if it cannot be called, or some of them are not counted."""
     try:
         return flops_of(subject, direction)
     except Exception:

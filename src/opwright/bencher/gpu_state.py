@@ -1,4 +1,4 @@
-"""The state of the GPU around a cell: its clocks, and what holds them down, as nvidia-smi reports them."""
+"""The state of the GPU around a cell: its clocks, and what throttles them, as nvidia-smi reports them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 from opwright.errors import ToolchainError
 from opwright.toolchain.run import run
 
-# Drivers before 535 know the reasons only by the second name.
+# Drivers before 535 support only the second name.
 _REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 _QUERY = ("clocks.sm", "clocks.max.sm", "clocks.mem", "pstate")
 _LIMIT_S = 10.0
-# The bits of the reasons, from NVML's header; its first bit says that the GPU is idle, which holds nothing down.
+# The bits of the reasons, from NVML's header. Its first bit is set if the GPU is idle, which is not throttling.
 _BITS = {
     0x2: "clocks set by the user",
     0x4: "software power cap",
@@ -32,10 +32,10 @@ class GpuState:
 
     Attributes:
         sm_mhz: the clock of its multiprocessors.
-        sm_max_mhz: the highest clock that they can have.
+        sm_max_mhz: their maximum clock.
         memory_mhz: the clock of its memory.
         power_state: its performance state, from `P0`, the fastest, to `P15`.
-        reasons: what holds the clocks down; empty if nothing does.
+        reasons: what throttles the clocks; empty if nothing does.
     """
 
     sm_mhz: int
@@ -45,14 +45,14 @@ class GpuState:
     reasons: tuple[str, ...]
 
     def __str__(self) -> str:
-        held = f", held down by: {', '.join(self.reasons)}" if self.reasons else ""
+        held = f", throttled by: {', '.join(self.reasons)}" if self.reasons else ""
         return f"SM {self.sm_mhz} of {self.sm_max_mhz} MHz, memory {self.memory_mhz} MHz, {self.power_state}{held}"
 
 
 def gpu_state() -> GpuState | None:
-    """The present state of the current GPU; None if there is no nvidia-smi, or it does not report it.
+    """The current state of the current GPU; None without nvidia-smi, or if it does not report the state.
 
-    It starts a program, which takes some tens of milliseconds.
+    Starts a program, which takes some tens of milliseconds.
     """
     gpu = f"GPU-{torch.cuda.get_device_properties().uuid}"
     for reasons in _REASONS:
@@ -68,7 +68,7 @@ def gpu_state() -> GpuState | None:
 
 
 def parse_state(line: str) -> GpuState | None:
-    """The state from a line of nvidia-smi; None if a field of it is not available on this GPU."""
+    """The state from a line of nvidia-smi; None if this GPU lacks one of its fields."""
     try:
         sm, sm_max, memory, power_state, reasons = (field.strip() for field in line.split(","))
         bits = int(reasons, 16)

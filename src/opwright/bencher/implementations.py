@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opwright.bencher.result import Direction, RowName
     from opwright.bencher.subject import Implementation, Subject
 
-# These may raise without a fault of the operator; the row is then skipped, with this reason.
+# These may raise although the operator is correct; the row is then skipped, with this reason.
 _NO_FAULT: dict[RowName, str] = {
     "compiled": "it cannot be compiled: ",
     "graphed": "it cannot be compiled: ",
@@ -28,7 +28,7 @@ _ONE_FORWARD = "CUDA graphs keep the results of one forward at a time, and a blo
 def implementations_of(subject: Subject, *, compiled: bool) -> dict[RowName, Implementation]:
     """The implementations, by the names of their rows.
 
-    Graphs that were compiled for another size or number of threads are discarded, so that each has its own.
+    Graphs that were compiled for another size or number of threads are discarded, so that each gets its own.
 
     Args:
         subject: the operator at one size; on a GPU, its reference is also compiled with CUDA graphs.
@@ -41,7 +41,7 @@ def implementations_of(subject: Subject, *, compiled: bool) -> dict[RowName, Imp
         options: dict[str, Any] = {"cpp.threads": torch.get_num_threads(), **inductor_settings()}
         found["compiled"] = torch.compile(op.reference, fullgraph=True, dynamic=False, options=options)
         if subject.device == "cuda":
-            # All that mode="reduce-overhead" sets; torch.compile takes a mode or options.
+            # The settings of mode="reduce-overhead"; torch.compile accepts a mode or options.
             options["triton.cudagraphs"] = True
             found["graphed"] = _one_step(torch.compile(op.reference, fullgraph=True, dynamic=False, options=options))
     found["native"] = overload_of(op)
@@ -49,9 +49,9 @@ def implementations_of(subject: Subject, *, compiled: bool) -> dict[RowName, Imp
 
 
 def _one_step(compiled: Implementation) -> Implementation:
-    """The same, with each call a step of its own: its results may be overwritten by the next call.
+    """The implementation, with each call as a separate step: the next call may overwrite its results.
 
-    Without that, PyTorch waits for the backward of a recorded call, and runs the next ones without a CUDA graph.
+    Without this, PyTorch waits for the backward of a recorded call, and runs the next calls without a CUDA graph.
     """
 
     def run(*positional: Any, **keywords: Any) -> Any:
@@ -62,7 +62,7 @@ def _one_step(compiled: Implementation) -> Implementation:
 
 
 class Verified:
-    """The implementations of one subject, each verified once before it is timed.
+    """The implementations of one subject, each verified once before timing.
 
     Attributes:
         subject: the subject.

@@ -13,7 +13,7 @@ import torch
 from opwright.bencher.gpu_state import GpuState, gpu_state
 from opwright.toolchain.machine import Machine, this_machine
 
-# These change the number of threads or where they run, and PyTorch's settings do not show it.
+# These change the number of threads or where they run, without changing PyTorch's settings.
 _VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY", "GOMP_CPU_AFFINITY")
 _DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -25,7 +25,7 @@ class Gpu:
     Attributes:
         name: the model.
         compute_capability: such as `9.0`.
-        multiprocessors: how many it has.
+        multiprocessors: their number.
         memory_bytes: its memory.
     """
 
@@ -52,7 +52,7 @@ class MachineRecord:
         libraries: the math and threading libraries of PyTorch, with their versions.
         environment: the environment variables that are set and change how threads run.
         date: the date, in UTC.
-        gpu_state: the clocks of the GPU and what holds them down; None without a GPU, and if they are unknown.
+        gpu_state: the clocks of the GPU and what throttles them; None without a GPU, or if unknown.
     """
 
     machine: Machine
@@ -104,7 +104,7 @@ def _gpu(index: int) -> Gpu:
 
 
 def _driver() -> str:
-    """The driver's version, from its kernel module: PyTorch knows only which CUDA version it supports."""
+    """The driver's version, from its kernel module: PyTorch reports only the CUDA version that it supports."""
     found = re.search(r"Kernel Module\D.*?\s(\d+(?:\.\d+)+)\s", _DRIVER.read_text()) if _DRIVER.is_file() else None
     return found[1] if found else ""
 

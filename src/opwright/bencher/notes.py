@@ -1,4 +1,4 @@
-"""The notes of a bench: what a reader has to know besides the times."""
+"""The notes of a bench: facts about it that the times do not show."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def notes_of(
     Args:
         library: the library.
         ops: the operators that were timed.
-        skipped: the operators that were not timed by themselves, because other operators call them.
+        skipped: the operators that were not timed separately, because other operators call them.
         cells: the cells of the report.
         with_cuda: whether the library's CUDA sources were built.
     """
@@ -37,7 +37,7 @@ def notes_of(
             yield f"native: {short} has no native kernel on {device}; it runs its reference through the dispatcher"
     if skipped:
         names = ", ".join(op.name for op in skipped)
-        yield f"not timed by themselves, because other operators call them: {names}; --op times them"
+        yield f"not timed separately, because other operators call them: {names}; --op times them"
     yield from _cuda(library, cells, with_cuda=with_cuda)
     for name, reason in dict.fromkeys((cell.op, cell.contents) for cell in cells if cell.contents):
         short = name.removeprefix(f"{library.namespace}::")
@@ -60,13 +60,13 @@ def _floors(ops: Sequence[Op], cells: Sequence[Cell]) -> Iterator[str]:
             yield f"floor of {op.name}: {', '.join(f'{floor.what} ({part})' for part, floor in op.floors.items())}"
     if any("a copy that moves" in cell.floor for cell in cells):
         yield (
-            "floor, where op.py defines none: a PyTorch copy that moves as many bytes as the arguments, results and "
-            "gradients have, half read and half written; sizes that fit into a cache are copied within it"
+            "floor, where op.py defines none: a PyTorch copy that moves the number of bytes of the arguments, results "
+            "and gradients, half read and half written; sizes that fit into a cache are copied within it"
         )
 
 
 def _gpu(library: Library, cells: Sequence[Cell]) -> Iterator[str]:
-    """What qualifies times on a GPU: its clocks, its speeds, and work on streams that nobody waits for."""
+    """Notes on times on a GPU: its clocks, its speeds, and streams that the current stream does not wait for."""
     on_gpu = [(cell, cell.gpu) for cell in cells if cell.gpu]
     late: dict[str, list[str]] = {}
     for cell, _ in on_gpu:
@@ -76,8 +76,8 @@ def _gpu(library: Library, cells: Sequence[Cell]) -> Iterator[str]:
                 late.setdefault(name, []).append(f"{cell.size} {cell.direction}")
     for name, places in late.items():
         yield (
-            f"{name} works on a stream of its own, for which the current stream does not wait: {', '.join(places)}. "
-            "Its times are those to the end of all work on the GPU; whoever reads its results may be too early"
+            f"{name} works on a separate stream, for which the current stream does not wait: {', '.join(places)}. "
+            "Its times include all work on the GPU; code that reads its results may read them too early"
         )
     for cell, gpu in on_gpu:
         if gpu.slowed_down and gpu.before and gpu.after:
@@ -96,4 +96,4 @@ def _gpu(library: Library, cells: Sequence[Cell]) -> Iterator[str]:
 
 def _ends(cells: Sequence[Cell]) -> Iterator[str]:
     for reason, count in Counter(cell.ended for cell in cells if cell.ended).items():
-        yield f"why the rounds ended in {count} of {len(cells)} cells: {reason}"
+        yield f"why the rounds stopped in {count} of {len(cells)} cells: {reason}"

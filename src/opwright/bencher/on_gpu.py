@@ -1,4 +1,4 @@
-"""What a bench records of a cell on a GPU besides its times, and the rates that follow from both."""
+"""The GPU speeds and states that a bench records for a cell along with its times, and the rates computed from them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _NOTABLE_DROP = 0.1
 
 @dataclass(frozen=True)
 class OnGpu:
-    """What the times of a cell on a GPU are compared with, and the state of the GPU around them.
+    """The speeds that the times of a cell on a GPU are compared with, and the state of the GPU around them.
 
     Attributes:
         flops: the floating-point operations of the matrix products in the reference.
-        copied_per_second: the bytes that a large copy moves in a second, read and written.
+        copied_per_second: the bytes per second that a large copy moves, read and written.
         product: the dtype of the matrix product that the cell is compared with; empty if `flops` is 0.
-        multiplied_per_second: the floating-point operations of a large matrix product in a second; 0 without one.
-        before: the state before the first call; None if it is unknown.
-        after: the state after the last call; None if it is unknown.
+        multiplied_per_second: the floating-point operations per second of a large matrix product; 0 without one.
+        before: the state before the first call; None if unknown.
+        after: the state after the last call; None if unknown.
     """
 
     flops: int
@@ -44,9 +44,9 @@ class Rates:
     """The rates of a row.
 
     Attributes:
-        bytes_per_second: the bytes of the cell, each read or written once, by the time of a call: a lower bound.
+        bytes_per_second: the bytes of the cell, each read or written once, per time of a call: a lower bound.
         of_copy: the same, relative to a large copy; above 1 if the bytes stay in a cache.
-        flops_per_second: the cell's floating-point operations by the time of a call; None if it has none.
+        flops_per_second: the cell's floating-point operations per time of a call; None if it has none.
         of_product: the same, relative to a large matrix product; None if there is none.
     """
 
@@ -60,8 +60,8 @@ class Rates:
         """The rates of a call that takes `seconds`.
 
         Args:
-            gpu: what to compare with.
-            count: the bytes of the cell.
+            gpu: the speeds to compare with.
+            count: the number of bytes of the cell.
             seconds: the time of a call.
             computes: whether the row computes what the reference does; the floor need not.
         """

@@ -1,4 +1,4 @@
-"""Detects functions that the bench relies on and that a library has replaced."""
+"""Detects functions that the benchmark relies on and that a library has replaced."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from opwright.errors import SpecError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The owners of functions that may not be replaced. PyTorch itself replaces some of its own, such as `torch.manual_seed`
-# at the first `torch.compile`, so only the functions that the bench calls are listed for PyTorch's modules.
+# The owners of functions that must not be replaced. PyTorch replaces some of its own functions, such as
+# `torch.manual_seed` at the first `torch.compile`, so for PyTorch's modules only the functions that the benchmark calls
+# are listed.
 _WHOLE = {
     "time": time,
     "gc": gc,
@@ -41,25 +42,26 @@ _LISTED: dict[str, tuple[object, tuple[str, ...]]] = {
 }
 
 
-# The locations of Python's and PyTorch's functions; those that Python generates for a class have no file.
+# The locations of Python's and PyTorch's functions; functions that Python generates for a class have no file.
 _LOCATIONS = (sysconfig.get_path("stdlib"), str(Path(torch.__file__).parent), "<string>", "<frozen")
 
 
 def check_replaced(library: str) -> None:
-    """Check that no function that the bench relies on was replaced.
+    """Check that no function that the benchmark relies on was replaced.
 
     Args:
         library: the folder of the library, for the message.
 
     Raises:
-        SpecError: one was replaced.
+        SpecError: a function was replaced.
     """
     now = dict(_functions())
     replaced = [name for name, function in _ORIGINALS.items() if now.get(name) is not function or _is_foreign(function)]
     if replaced:
         msg = (
-            f"{', '.join(replaced[:3])}{' and more' * (len(replaced) > 3)} was replaced, by {library} or what it "
-            "imports; the bench relies on it, so times and comparisons would mean nothing: remove what assigns to it"
+            f"{', '.join(replaced[:3])}{' and more' * (len(replaced) > 3)} was replaced, by {library} or a module that "
+            "it imports; the benchmark relies on it, so times and comparisons would be meaningless: remove the "
+            "assignment"
         )
         raise SpecError(msg)
 
@@ -76,13 +78,13 @@ def _functions() -> Iterator[tuple[str, object]]:
 
 
 def _stored(holder: object, name: str) -> object:
-    """The attribute as it is stored: `getattr` on a class would bind it, which makes a new object each time."""
+    """The attribute as it is stored: `getattr` on a class would bind it, which creates a new object each time."""
     places = holder.__mro__ if isinstance(holder, type) else (holder,)
     return next((vars(place)[name] for place in places if name in vars(place)), None)
 
 
 def _is_foreign(function: object) -> bool:
-    """Whether it is a Python function that belongs neither to Python nor to PyTorch."""
+    """Whether it is a Python function that belongs to neither Python nor PyTorch."""
     if isinstance(function, (classmethod, staticmethod)):
         function = function.__func__
     if not isinstance(function, types.FunctionType):
@@ -90,5 +92,5 @@ def _is_foreign(function: object) -> bool:
     return not function.__code__.co_filename.startswith(_LOCATIONS)
 
 
-# The functions before a library is opened, unless a program opened the library before it imported this module.
+# The functions before a library is opened, unless a program opened the library before importing this module.
 _ORIGINALS = dict(_functions())

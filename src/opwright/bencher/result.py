@@ -1,4 +1,4 @@
-"""The results of a bench: rows, the cells that hold them, and the report of all cells."""
+"""The results of a bench: rows, cells of rows, and the report of all cells."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Row:
     """One implementation of an operator, or its floor.
 
     Attributes:
-        name: which one: the reference in eager mode, compiled, or compiled with CUDA graphs; the operator; the floor.
+        name: the kind: the reference in eager mode, compiled, or compiled with CUDA graphs; the operator; the floor.
         status: the outcome; `wrong`, `too fast` and `raises` are faults.
         timing: its times; None if it was not timed.
         reason: why it was not timed: how its results differ, what it raised, or why it was skipped.
@@ -40,7 +40,7 @@ class Row:
 
     @property
     def is_fault(self) -> bool:
-        """Whether it has no time although it should have one."""
+        """Whether it should have a time but has none."""
         return self.status in {"wrong", "too fast", "raises"}
 
 
@@ -56,9 +56,9 @@ class Cell:
         direction: forward, forward while autograd records it, backward, or both.
         bytes: the number of bytes to read and write: arguments, results, gradients.
         floor: the description of the floor.
-        rows: one for each implementation, and the floor.
+        rows: one per implementation, and the floor.
         contents: why all calls had the same contents; empty if each timed call had different ones.
-        gpu: what the times are compared with on a GPU, and its state; None on the CPU, and if nothing was timed.
+        gpu: the speeds that the times are compared with on a GPU, and its state; None on the CPU, or without times.
     """
 
     op: str
@@ -74,7 +74,7 @@ class Cell:
 
     @property
     def ended(self) -> str:
-        """Why the rounds ended; empty if nothing was timed."""
+        """Why the rounds stopped; empty if nothing was timed."""
         return next((row.timing.ended for row in self.rows if row.timing), "")
 
     def timing(self, name: RowName) -> Timing | None:
@@ -135,12 +135,12 @@ class Report:
         namespace: the library's namespace.
         path: the folder of its op.py.
         machine: the machine, and the PyTorch on it.
-        dtype: the dtype of floating-point tensors for which the sweep names none.
+        dtype: the dtype of floating-point tensors for which the sweep does not specify one.
         seed: the seed of the random inputs.
         rule: the stopping rule, in words.
         cells: by operator, device, threads, size and direction.
-        notes: what a reader has to know besides the times.
-        seconds: the duration of the bench, including the build.
+        notes: facts that the times do not show.
+        seconds: the duration of the benchmark, including the build.
     """
 
     namespace: str

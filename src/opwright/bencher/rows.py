@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
     from opwright.bencher.clocks import Clock, Elapsed
 
-# The shortest block of calls: thousands of times the resolution of either clock and the cost of reading it.
+# The minimum duration of a block: thousands of times the resolution of either clock and the cost of reading it.
 _BLOCK_S = 200e-6
-# The most states that are prepared for one block: each may hold the memory of a call.
+# The maximum number of states that are prepared for one block: each may hold the memory of a call.
 _MOST_PREPARED = 256
 _MOST_CALLS = 2**20
-# The time of a shorter call depends on what ran before it (caches, clock rate): it is called once, untimed, before each
-# of its blocks, and takes part in the warm-up rounds.
+# The time of a shorter call depends on what ran before it (caches, clock rate). It is therefore called once, untimed,
+# before each of its blocks, and takes part in the warm-up rounds.
 _SHORT_S = 20e-3
 
-# From the system's entropy: a kernel cannot predict which of its calls are verified.
+# Seeded from the system's entropy: a kernel cannot predict which of its calls are verified.
 _entropy = random.SystemRandom()
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A row in which each call needs a new state, which is made outside the measured time.
+    """A row in which each call needs a new state, created outside the measured time.
 
     Attributes:
-        before: makes the state.
+        before: creates the state.
         call: the timed function; it receives the state.
     """
 
@@ -47,7 +47,7 @@ Repeated = Callable[[], object] | Prepared
 
 @dataclass(frozen=True)
 class Turns:
-    """A row whose calls use several sets of arguments in turn, so that no two calls of a block have the same contents.
+    """A row whose calls alternate between sets of arguments, so that no two calls of a block have the same contents.
 
     Attributes:
         sets: the call for each set of arguments.
@@ -69,7 +69,7 @@ class Block:
     Attributes:
         row: the row.
         calls: the number of calls.
-        is_short: whether a call is so short that it depends on what ran before it.
+        is_short: whether a call is so short that its time depends on what ran before it.
     """
 
     row: Row
@@ -91,7 +91,7 @@ class Block:
                 seconds = min(seconds, block.elapsed(clock).wall, block.elapsed(clock).wall)
             if seconds >= _BLOCK_S or calls >= most:
                 return cls(row, calls, is_short=seconds / calls < _SHORT_S)
-            # At most ten times as many calls: the first blocks are the slowest.
+            # At most ten times the number of calls: the first blocks are the slowest.
             calls = min(most, max(2 * calls, round(calls * min(10.0, 1.2 * _BLOCK_S / max(seconds, 1e-9)))))
 
     def elapsed(self, clock: Clock) -> Elapsed:
@@ -106,13 +106,13 @@ class Block:
             return clock.elapsed(functools.partial(_run, calls))
 
     def elapsed_with_one_kept(self, clock: Clock, turn: int, keep: Callable[[Call, object], None]) -> Elapsed:
-        """The duration of all calls; a random one passes its result to `keep` as soon as it returns.
+        """The duration of all calls; passes the result of a random one to `keep` as soon as it returns.
 
         The contents of the arguments are not renewed.
 
         Args:
             clock: the clock.
-            turn: which set of arguments the kept call uses.
+            turn: the set of arguments that the kept call uses.
             keep: receives the call and its result. It is not timed.
         """
         place = _entropy.randrange(self.calls)
@@ -133,7 +133,7 @@ class Block:
         return elapsed
 
     def prepared(self, first: int) -> list[Call]:
-        """The calls, ready to be timed; `first` is the set of arguments that the first call uses."""
+        """The calls, ready to be timed; the first one uses the set of arguments `first`."""
         row = self.row
         if isinstance(row, Turns):
             sets = [row.sets[turn % len(row.sets)] for turn in range(first, first + self.calls)]
@@ -161,7 +161,7 @@ def _run(calls: Iterable[Call]) -> None:
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Switch off Python's garbage collection within the block."""
+    """Disable Python's garbage collection within the block."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""What the GPU reaches at its best: the bandwidth of a copy, and the rate of a matrix product."""
+"""The peak speeds of the GPU: the bandwidth of a copy, and the rate of a matrix product."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import torch
 from opwright.bencher.stopping import SpreadRule
 from opwright.bencher.timer import measure
 
-# Large enough to fit no cache, and small enough for any GPU.
+# Too large for any cache, and small enough for any GPU.
 _COPIED_BYTES = 2**30
 _SHARE_OF_FREE = 0.25
-# The sides of the matrices: the product takes milliseconds, also in float64, which many GPUs compute slowly.
+# The sides of the matrices: the product takes milliseconds, even in float64, which many GPUs compute slowly.
 _SIDE, _SIDE_FLOAT64 = 8192, 4096
 _RULE = SpreadRule(seconds=0.5)
 MULTIPLIED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def copied_per_second() -> float:
-    """The bytes that a copy within the GPU's memory moves in a second, read and written."""
+    """The bytes per second that a copy within the GPU's memory moves, read and written."""
     free, _ = torch.cuda.mem_get_info()
     source = torch.empty(min(_COPIED_BYTES, int(_SHARE_OF_FREE * free)), dtype=torch.uint8, device="cuda")
     copy = functools.partial(torch.empty_like(source).copy_, source)
@@ -27,10 +27,10 @@ def copied_per_second() -> float:
 
 
 def multiplied_per_second(dtype: torch.dtype) -> float:
-    """The floating-point operations of a large matrix product in a second, one for each product and each sum.
+    """The floating-point operations per second of a large matrix product: two per multiply-add.
 
     Args:
-        dtype: one of `MULTIPLIED`. float32 is multiplied as the settings of this process say, in TF32 or not.
+        dtype: one of `MULTIPLIED`. float32 uses TF32 or not, according to the settings of this process.
     """
     side = _SIDE_FLOAT64 if dtype == torch.float64 else _SIDE
     left, right = torch.randn(2, side, side, dtype=dtype, device="cuda").unbind()
@@ -39,7 +39,7 @@ def multiplied_per_second(dtype: torch.dtype) -> float:
 
 
 def described_product(dtype: torch.dtype) -> str:
-    """The dtype of a product in words, with what this process's settings make of float32: `float32 in TF32`."""
+    """The dtype of a product in words; for float32, whether this process's settings use TF32: `float32 in TF32`."""
     name = str(dtype).removeprefix("torch.")
     is_tf32 = dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision == "tf32"
     return f"{name} in TF32" if is_tf32 else name

@@ -1,4 +1,4 @@
-"""Verifies timed calls chosen at random: that their results are right, and stay right."""
+"""Verifies timed calls chosen at random: that their results are correct, and remain correct."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from opwright.bencher.result import Direction, RowName
     from opwright.bencher.subject import Subject
 
-# The number of rounds to verify besides the last one, and that for large arguments: until the rounds have ended, each
-# holds the memory of one call of each row.
+# The number of rounds to verify besides the last one, and the number for large arguments: until the rounds have
+# finished, each holds the memory of one call per row.
 _ROUNDS = 2
 _LARGE_ROUNDS = 1
-# The fraction of the rounds' time that comparisons may take before only the last round is compared: an oracle may take
-# much longer than a call.
+# The fraction of the rounds' time that comparisons may take; beyond it, only the last round is compared, because an
+# oracle may take much longer than a call.
 _COMPARISON_SHARE = 0.25
-# How long to wait for a wrong result to change, to tell late results from wrong ones.
+# How long to wait for a wrong result to change, to distinguish late results from wrong ones.
 _LATE_S = 0.2
 
 _CHANGED = "the result changed after the call had returned"
 
 _entropy = random.SystemRandom()
-# Bound before a library is opened, which could replace it.
+# Bound before a library is opened, because the library could replace it.
 _sleep = time.sleep
 
 
@@ -50,7 +50,7 @@ class _Kept:
     at_return: list[Any]
 
     def changed(self) -> bool:
-        """Whether the outputs are no longer what they were when the call returned."""
+        """Whether the outputs have changed since the call returned."""
         pairs = zip(derive.tensors(self.outputs), derive.tensors(self.at_return), strict=True)
         return not all(bytes_equal(*pair) for pair in pairs)
 
@@ -64,10 +64,10 @@ class _Round:
 
 
 class SpotChecks:
-    """Keeps some calls from timed blocks, and compares them with the expected results for their contents.
+    """Keeps some calls from timed blocks, and compares their results with the expected ones for their contents.
 
-    In rounds chosen at random, and in one after the last, each row's call with one of the sets of arguments is kept,
-    at a random place of its block.
+    In rounds chosen at random, and in one after the last, keeps each row's call with one of the sets of arguments, at
+    a random position in its block.
 
     Args:
         contents: the sets of arguments that the rows share.
@@ -119,14 +119,14 @@ class SpotChecks:
     def keep(self, name: RowName, call: Callable[[], object], result: object) -> None:
         """Keep the outputs of a call, and a copy of their present values."""
         chosen = self._rounds[-1]
-        if self._source is None:  # `begin` comes first
+        if self._source is None:  # `begin` must be called first
             raise AssertionError
         outputs = chosen.subject.outputs(self._direction, call, result)
         at_return = _cloned(outputs)
         given = storages_of(self._source)
         # Plain PyTorch may return an argument, whose contents change before the next block.
         is_argument = {address(tensor) for tensor in derive.tensors(outputs)} & set(map(address, given))
-        # The next replay of a CUDA graph overwrites the results of this one, as PyTorch documents it.
+        # The next replay of a CUDA graph overwrites the results of this one, as PyTorch documents.
         is_reused = is_argument or name == "graphed"
         chosen.kept[name] = _Kept(at_return if is_reused else outputs, at_return)
         for storage, copied in zip(given, storages_of(chosen.subject), strict=True):
@@ -139,13 +139,13 @@ class SpotChecks:
         self.raised[name] = first_line(error)
 
     def faults(self) -> dict[RowName, str]:
-        """What is wrong with a row, by row: the first fault of a kept call."""
+        """The fault of each wrong row: the first one found in a kept call."""
         faults = dict(self._mutated)
         for chosen in self._rounds:
             faults |= {name: _CHANGED for name, kept in chosen.kept.items() if kept.changed()}
         started = seconds_now()
         allowed = _COMPARISON_SHARE * (started - self._started)
-        # The last round is always compared, because a kernel may be right at first and idle later; then the others.
+        # Compare the last round first, and always, because a kernel may be right at first and do nothing later.
         for number, chosen in enumerate(reversed(self._rounds)):
             if number and seconds_now() - started > allowed:
                 break
@@ -163,7 +163,7 @@ class SpotChecks:
 
 
 def _changes_later(kept: _Kept) -> bool:
-    """Whether wrong outputs still change: the call left its work to a thread that has not finished."""
+    """Whether wrong outputs are still changing: the call left its work to a thread that has not finished."""
     deadline = seconds_now() + _LATE_S
     while not kept.changed() and seconds_now() < deadline:
         _sleep(_LATE_S / 10)

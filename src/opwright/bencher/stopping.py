@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class StoppingRule(Protocol):
-    """Decides when the rounds of a measurement end."""
+    """Decides when the rounds of a measurement stop."""
 
     def ended(self, times: Collection[Sequence[float]], seconds: float) -> str:
-        """Why the rounds end now; empty to continue.
+        """Why the rounds stop now; empty to continue.
 
         Args:
             times: for each row, the time of one call in every round so far.
@@ -36,23 +36,23 @@ class RoundsRule:
     def __str__(self) -> str:
         return f"{self.rounds} rounds"
 
-    def ended(self, times: Collection[Sequence[float]], seconds: float) -> str:  # noqa: ARG002  the protocol's
-        """End after the last round."""
+    def ended(self, times: Collection[Sequence[float]], seconds: float) -> str:  # noqa: ARG002  the protocol's signature
+        """Stop after the last round."""
         return str(self) if _rounds(times) >= self.rounds else ""
 
 
 @dataclass(frozen=True)
 class SpreadRule:
-    """Continue until the median of every row is stable, or the time is up.
+    """Continue until the median of every row is stable, or the time is used up.
 
-    A median is stable if the interquartile range, divided by the square root of the number of rounds, is a small
-    fraction of it: the notch of a box plot (McGill, Tukey and Larsen 1978) is 1.57 times as wide to either side.
+    A median is stable if the interquartile range divided by the square root of the number of rounds is a small
+    fraction of it. The notch of a box plot (McGill, Tukey and Larsen 1978) extends 1.57 times as far to either side.
 
     Attributes:
-        seconds: the most time that the rounds take, over all rows.
+        seconds: the time limit for the rounds, over all rows.
         spread: that fraction of the median.
-        rounds: the fewest rounds, if the time allows.
-        least: the fewest rounds even when the time is up: with fewer there are no quartiles.
+        rounds: the minimum number of rounds, if the time allows.
+        least: the minimum number of rounds even when the time is used up: with fewer there are no quartiles.
     """
 
     seconds: float = 2.0
@@ -64,11 +64,11 @@ class SpreadRule:
         return f"medians stable to {100 * self.spread:g} %, or {self.seconds:g} s"
 
     def ended(self, times: Collection[Sequence[float]], seconds: float) -> str:
-        """End when all medians are stable, or the time is up."""
+        """Stop when all medians are stable, or the time is used up."""
         rounds = _rounds(times)
         if rounds < self.least:
             return ""
-        # Quartiles need sorting: after each of many short rounds, that would take longer than the rounds.
+        # Quartiles require sorting, which after each of many short rounds would take longer than the rounds.
         is_evaluated = rounds >= self.rounds and rounds % max(1, rounds // 10) == 0
         if is_evaluated and all(relative_error(row) < self.spread for row in times):
             return f"every median is stable to {100 * self.spread:g} %"

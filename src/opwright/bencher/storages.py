@@ -16,7 +16,7 @@ def address(tensor: Tensor) -> int:
 
 
 def storages(tree: Any) -> list[Tensor]:
-    """The memory of all tensors in `tree`, as flat tensors of their dtypes; each once."""
+    """The memory of all tensors in `tree`, as flat tensors of their dtypes, without duplicates."""
     found: dict[int, Tensor] = {}
     for tensor in derive.tensors(tree):
         storage = tensor.untyped_storage()

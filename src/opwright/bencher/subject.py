@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Gradients:
-    """The gradients to time, and what they are taken of.
+    """The gradients to time, and the results that they are computed from.
 
     Attributes:
         arguments: the arguments of the call, by name; those whose gradient is timed have `requires_grad`.
         names: the names of the arguments whose gradient is timed.
         leaves: their tensors.
-        grads: the incoming gradient of each result, or of each element of a list result; None where there is none.
-        select: picks the results of a call that have a gradient.
+        grads: the incoming gradient of each result, or of each element of a list result; None if it has none.
+        select: selects the results of a call that have a gradient.
     """
 
     arguments: dict[str, Any]
@@ -58,7 +58,7 @@ class Gradients:
         return tuple(grad for grad in self.grads if grad is not None)
 
     def of(self, selected: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
-        """The gradients of the leaves, from the results that `select` picked."""
+        """The gradients of the leaves, from the results that `select` returned."""
         return torch.autograd.grad(selected, self.leaves, self.incoming, allow_unused=True)
 
 
@@ -72,7 +72,7 @@ class Subject:
         arguments: the arguments of the call, by name, without `requires_grad`.
 
     Raises:
-        SpecError: the call lies outside the operator's domain.
+        SpecError: the call is outside the operator's domain.
     """
 
     def __init__(self, op: Op, size: Size, device: str, seed: int) -> None:
@@ -82,7 +82,7 @@ class Subject:
         self.arguments = op.bind(size.call)
         self._seed = seed
         if op.has_domain and (outside := op.why_outside(self.fresh())):
-            msg = f"{size.label!r} of {op.qualified_name} lies outside its domain: {outside}. Time another call"
+            msg = f"{size.label!r} of {op.qualified_name} is outside its domain: {outside}. Time another call"
             raise SpecError(msg)
 
     def twin(self, arguments: dict[str, Any], grads: Sequence[Tensor | None] | None = None) -> Subject:
@@ -157,7 +157,7 @@ class Subject:
         return found
 
     def call(self, implementation: Implementation, arguments: dict[str, Any]) -> list[Any]:
-        """Call an implementation; gives its results in order, then the arguments that the operator mutates."""
+        """Call an implementation; returns its results in order, then the arguments that the operator mutates."""
         positional, keywords = self.op.spread(arguments)
         return expected.call_results(self.op, implementation(*positional, **keywords), arguments)
 
@@ -166,7 +166,7 @@ class Subject:
         if direction == "forward":
             if not self.op.mutates:
                 return self._bound(implementation, self.arguments)
-            # An argument that is mutated again and again would overflow, or become denormal.
+            # An argument that is mutated repeatedly would overflow, or become denormal.
             return Prepared(lambda: self._bound(implementation, self.fresh()), _call)
         call = self._bound(implementation, self.gradients.arguments)
         select, of = self.gradients.select, self.gradients.of
@@ -177,11 +177,11 @@ class Subject:
         return lambda: of(select(call()))
 
     def outputs(self, direction: Direction, call: Callable[[], object], result: Any) -> list[Any]:
-        """What a timed call computed: gradients, or its results in order, followed by the arguments that it mutates.
+        """The values that a timed call computed: gradients, or its results in order, then the arguments it mutates.
 
         Args:
             direction: the direction.
-            call: the call, as a row makes it.
+            call: the call, as the row makes it.
             result: what it returned.
         """
         if direction in {"backward", "both"}:
@@ -203,7 +203,7 @@ def _call(bound: Callable[[], object]) -> object:
 
 
 def _with_leaves(arguments: dict[str, Any], names: Sequence[str]) -> tuple[dict[str, Any], tuple[Tensor, ...]]:
-    """The arguments, with those of `names` replaced by autograd leaves that share their memory; and these leaves."""
+    """The arguments, with autograd leaves that share memory in place of those in `names`; and these leaves."""
     leaves: list[Tensor] = []
 
     def leaf(tensor: Tensor) -> Tensor:
@@ -219,7 +219,7 @@ def _with_leaves(arguments: dict[str, Any], names: Sequence[str]) -> tuple[dict[
 
 
 def _selector(results: Any) -> Callable[[Any], Sequence[Tensor]]:
-    """A function that picks the results that require a gradient. It runs within the measured time, so it is short."""
+    """A function that selects the results that require a gradient. It is short, because its time is measured too."""
     if isinstance(results, Tensor):
         return lambda result: (result,)
     flat = pytree.tree_leaves(results)

@@ -1,12 +1,12 @@
-"""Times several functions next to each other, in rounds.
+"""Times several functions in rounds.
 
     from opwright.bencher.timer import measure
 
     timings = measure({"eager": lambda: torch.add(x, y), "in place": lambda: x.add_(y)})
     timings["in place"].median, timings["in place"].ratio(timings["eager"]).median
 
-`torch.utils.benchmark.Timer` measures one statement after the other, so that a change of the machine's load looks like
-a difference between them. Here every round times all rows, so that ratios hold on a noisy machine. As in that class,
+`torch.utils.benchmark.Timer` measures one statement after the other, so a change in the machine's load looks like a
+difference between them. Here every round times all rows, so that ratios are valid on a noisy machine. As in that class,
 calls are timed in blocks that are long for the clock, the number of threads is set with
 `torch.utils.benchmark.set_torch_threads`, and the results are medians and quartiles.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Name = TypeVar("Name", bound=str)
 
-# From the system's entropy: a kernel cannot predict which of its calls are verified.
+# Seeded from the system's entropy: a kernel cannot predict which of its calls are verified.
 _entropy = random.SystemRandom()
 
 
@@ -63,11 +63,11 @@ class Timing:
     Attributes:
         times: the time of one call in each round, in seconds.
         calls: the number of calls that were timed as one block in each round.
-        ended: why the rounds ended.
+        ended: why the rounds stopped.
         processor_times: the processor time of one call in each round, over all threads of the process, in seconds.
         host_times: on a GPU, the time after which one call returned, in each round, in seconds.
-        late_times: on a GPU, the part of `times` in which only streams worked that the current one does not wait for.
-        cold_times: on a GPU, the time of a single call that found its L2 cache flushed, in each round, in seconds.
+        late_times: on a GPU, the part of `times` in which only streams were busy that the current one ignores.
+        cold_times: on a GPU, the time of a single call with a flushed L2 cache, in each round, in seconds.
     """
 
     times: tuple[float, ...]
@@ -110,12 +110,12 @@ class Timing:
 
     @property
     def is_late(self) -> bool:
-        """Whether, in most rounds, other streams still worked when the current one had ended."""
+        """Whether, in most rounds, other streams were still busy after the current one had finished."""
         return bool(self.late_times) and statistics.median(self.late_times) > 0
 
     @property
     def is_launching(self) -> bool:
-        """Whether, on a GPU, calls take half of their time to return: their launches take the time, not their work."""
+        """Whether, on a GPU, calls take half of their time to return: launches dominate the time, not the work."""
         return self.host is not None and self.host.median >= self.median / 2
 
     @property
@@ -144,7 +144,7 @@ class Inspector(Protocol[Name]):
         """Change the contents of the sets for a round to inspect; returns the number of the set whose calls to keep."""
 
     def order(self, names: Sequence[Name]) -> list[Name]:
-        """The rows in the order in which such a round times them."""
+        """The order in which such a round times the rows."""
 
     def keeps(self, name: Name) -> bool:
         """Whether a call of this row is kept."""
@@ -153,7 +153,7 @@ class Inspector(Protocol[Name]):
         """Receive a call from a block, and its result."""
 
     def failed(self, name: Name, error: Exception) -> None:
-        """Record that a call of this row raised an exception; the row is no longer timed."""
+        """Record that a call of this row raised an exception; the row is not timed any more."""
 
 
 def measure(
@@ -171,15 +171,15 @@ def measure(
     Args:
         rows: what to time, by name. The measured time includes freeing the results.
         rule: when to stop; by default when the medians are stable, or after two seconds.
-        device: `cpu` or `cuda`, for the clock.
-        warm_up: the number of rounds that are not counted, after a first call of each row (in which compilers run).
-            Rows whose calls take long are not part of them.
+        device: `cpu` or `cuda`; selects the clock.
+        warm_up: the number of uncounted rounds after a first call of each row (in which compilers run). Rows with long
+            calls take no part in them.
         on_round: called between the rounds, outside the measured time.
-        inspector: verifies calls of some rounds, and of one more after the last, which is not counted.
-        cold: on a GPU, time a single call of each row with a flushed L2 cache in each round, too.
+        inspector: verifies calls of some rounds, and of one uncounted round after the last.
+        cold: on a GPU, also time a single call of each row with a flushed L2 cache in each round.
 
     Returns:
-        The timing of each row, with one time for each round.
+        The timing of each row, with one time per round.
     """
     stop = rule or SpreadRule()
     runs = _Runs[Name](clock_of(device), cold_clock_of(device) if cold else None, inspector)
@@ -238,7 +238,7 @@ class _Runs(Generic[Name]):
         self._inspector = inspector
 
     def fit(self, name: Name, row: Row) -> None:
-        """Find how many calls of a row make a block."""
+        """Determine how many calls of a row make up a block."""
         try:
             self.blocks[name] = Block.fitted(row, self._clock)
         except Exception as error:
@@ -266,7 +266,7 @@ class _Runs(Generic[Name]):
         """The duration of each row's block, and that of a call with a flushed cache if there is a clock for it."""
         if self._cold_clock is None:
             return self._pass(order, inspected=inspected), {}
-        # A kernel that is right in one of the two kinds of blocks only is noticed too.
+        # This also detects a kernel that is right in only one of the two kinds of blocks.
         is_cold_inspected = bool(_entropy.randrange(2))
         warm = self._pass(order, inspected=inspected and not is_cold_inspected)
         left = [name for name in order if name in self.blocks]

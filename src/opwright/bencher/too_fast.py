@@ -1,4 +1,4 @@
-"""Finds rows that are faster than the floor allows."""
+"""Detects rows that are faster than the floor allows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from opwright.spec.sweep import FloorDirection
 
 # A copy writes as much as it reads, which on most processors moves 1.5 times its bytes, while an operator may only
-# read; a better matrix product than PyTorch's saves about as much. Neither is twice as fast.
+# read; a better matrix product than PyTorch's saves a similar amount. Neither reaches a factor of two.
 _LEAST = 0.5
-# A shorter floor is mostly the cost of a PyTorch call, and an operator's call may cost less; as on a GPU the launches.
+# A shorter floor mostly measures the cost of a PyTorch call, or of launches on a GPU, and an operator's call may cost
+# less.
 _JUDGED_S = 20e-6
-# The number of elements that are changed one by one, to see whether the reference depends on them.
+# The number of elements that are changed one by one, to test whether the reference depends on them.
 _CHANGED = 16
 _ATTEMPTS = 8
 
@@ -39,8 +40,8 @@ def too_fast(subject: Subject, direction: Direction, floor: FloorRow, timing: Ti
     """Why the times of a row are impossible; empty if they are possible.
 
     The third quartile of its ratio to the floor must be at least one half, in wall time or in processor time: a library
-    may use more threads than the floor. A floor that its author did not state counts only what the reference is seen
-    to read.
+    may use more threads than the floor. If the author did not state the floor, it counts only the bytes that the
+    reference demonstrably reads.
     """
     if of_floor.median < _JUDGED_S or of_floor.is_launching:
         return ""
@@ -49,13 +50,13 @@ def too_fast(subject: Subject, direction: Direction, floor: FloorRow, timing: Ti
         return ""
     return (
         f"faster than the floor: {format_seconds(timing.median)}, which is {three_figures(found)} of the time of "
-        f"{floor.what}: the work is done elsewhere or later, or results are used again. If the operator needs less "
+        f"{floor.what}: the work is done elsewhere or later, or results are reused. If the operator needs less "
         f"work than that, state its floor with @{subject.op.name}.floor"
     )
 
 
 def ratio_to_floor(timing: Timing, of_floor: Timing, *, with_processor: bool) -> float:
-    """The third quartile of the rounds' ratios; `with_processor`, each is the larger of wall and processor time."""
+    """The third quartile of the rounds' ratios; with `with_processor`, the larger of wall and processor time counts."""
     ratios = timing.ratios(of_floor)
     if with_processor and timing.processor_times and all(of_floor.processor_times):
         pairs = zip(timing.processor_times, of_floor.processor_times, strict=True)
@@ -64,7 +65,7 @@ def ratio_to_floor(timing: Timing, of_floor: Timing, *, with_processor: bool) ->
 
 
 def _share_needed(subject: Subject, direction: Direction) -> float:
-    """The fraction of the floor's bytes that the reference writes, or is seen to depend on."""
+    """The fraction of the floor's bytes that the reference writes, or demonstrably depends on."""
     needed = 0.0
     for part in PARTS[direction]:
         twin = subject.twin(subject.fresh(), copy.deepcopy(subject.gradients.grads))
@@ -78,7 +79,7 @@ def _share_needed(subject: Subject, direction: Direction) -> float:
 
 
 def _outputs(subject: Subject, part: FloorDirection) -> list[Tensor]:
-    """What the reference computes."""
+    """The values that the reference computes."""
     reference = subject.op.reference
     if part == "forward":
         return derive.tensors(subject.call(reference, subject.fresh()))
@@ -107,7 +108,7 @@ def _share_read(read: list[Tensor], run: Callable[[], list[Tensor]]) -> float:
 
 
 def _differ(before: list[Tensor], run: Callable[[], list[Tensor]]) -> bool:
-    """Whether `run` now computes different results; an exception is not a result."""
+    """Whether `run` now computes different results; an exception does not count as a result."""
     try:
         after = run()
     except Exception:
@@ -122,6 +123,6 @@ def _place(tensor: Tensor) -> tuple[int, ...]:
 
 
 def _other_value(tensor: Tensor, value: Tensor) -> Any:
-    """The value of another element, which is equally valid; None if all those tried are equal."""
+    """The value of another element, which is equally valid; None if all candidates are equal."""
     others = (tensor[_place(tensor)].clone() for _ in range(_ATTEMPTS))
     return next((other for other in others if not bytes_equal(other, value)), None)

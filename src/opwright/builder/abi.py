@@ -1,4 +1,4 @@
-"""Detects which of PyTorch's two C++ interfaces sources use, from what they include."""
+"""Detects which of PyTorch's two C++ interfaces sources use, from the headers that they include."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', flags=
 _FULL = re.compile(
     r"(?:torch/(?!csrc/stable/|headeronly/|csrc/inductor/aoti_torch/(?:c|generated)/)|ATen/|c10/|pybind11/).*"
 )
-# Headers of Python, and those that include them.
+# Python's headers, and those that include them.
 _PYTHON = re.compile(r"Python\.h|(?:pybind11|nanobind)/.*|torch/(?:extension|python)\.h|torch/csrc/utils/pybind\.h")
 _PYTHON_MODULE = re.compile(r"\b(?:PYBIND11_MODULE|TORCH_EXTENSION_NAME|PyInit_\w+|NB_MODULE)\b")
-# Blocks for other systems: many sources define PyInit_ for the linker of Windows alone.
+# Blocks for other systems: many sources define PyInit_ only for the Windows linker.
 _CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(.*)$")
 _ELSEWHERE = re.compile(r"\s*(?:defined\s*\(?\s*)?(?:_WIN32|_WIN64|WIN32|_MSC_VER|__APPLE__)\s*\)?\s*")
 
 
 def abi_of(sources: Iterable[Path], include_dirs: Iterable[Path] = ()) -> Abi:
-    """`"full"` if a source, or a header of the author's that it includes, includes PyTorch's full C++ API.
+    """`"full"` if a source, or one of the author's headers that it includes, includes PyTorch's full C++ API.
 
     Args:
         sources: the C++ and CUDA files.
@@ -35,7 +35,7 @@ def abi_of(sources: Iterable[Path], include_dirs: Iterable[Path] = ()) -> Abi:
 
 
 def included_names(sources: Iterable[Path], include_dirs: Iterable[Path] = ()) -> set[str]:
-    """The headers that sources, or the author's own headers, include, as they write them: `opwright/op.h`.
+    """The headers that sources or the author's own headers include, as written: `opwright/op.h`.
 
     Args:
         sources: the C++ and CUDA files.
@@ -45,7 +45,7 @@ def included_names(sources: Iterable[Path], include_dirs: Iterable[Path] = ()) -
 
 
 def includes_opwright(sources: Iterable[Path], include_dirs: Iterable[Path] = ()) -> bool:
-    """Whether a source, or a header of the author's that it includes, includes a header of opwright's.
+    """Whether a source, or one of the author's headers that it includes, includes an opwright header.
 
     Args:
         sources: the C++ and CUDA files.
@@ -55,18 +55,18 @@ def includes_opwright(sources: Iterable[Path], include_dirs: Iterable[Path] = ()
 
 
 def makes_python_module(sources: Iterable[Path]) -> bool:
-    """Whether a source seems to bind a Python module on this system; only the built object says for certain."""
+    """Whether a source seems to define a Python module on this system; only the built object is conclusive."""
     return any(_PYTHON_MODULE.search(_for_this_system(without_comments(source))) for source in sources)
 
 
 def uses_python(sources: Iterable[Path], include_dirs: Iterable[Path] = ()) -> bool:
-    """Whether a source, or a header of the author's that it includes, includes headers of Python."""
+    """Whether a source, or one of the author's headers that it includes, includes Python's headers."""
     names = (name for source in sources for name in _included(source, list(include_dirs), set()))
     return any(_PYTHON.fullmatch(name) for name in names)
 
 
 def authors_files(sources: Iterable[Path], include_dirs: Iterable[Path] = ()) -> list[Path]:
-    """The sources, and the author's own headers that they include, directly or through others."""
+    """The sources, and the author's own headers that they include, directly or indirectly."""
     seen: set[Path] = set()
     for source in sources:
         for _ in _included(source, list(include_dirs), seen):
@@ -75,7 +75,7 @@ def authors_files(sources: Iterable[Path], include_dirs: Iterable[Path] = ()) ->
 
 
 def without_comments(file: Path) -> str:
-    """The text of a source; a header that a comment mentions is not included."""
+    """The text of a source without comments, which may mention headers that are not included."""
     text = file.read_text(errors="replace")
     return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
 
@@ -94,9 +94,9 @@ def _included(file: Path, include_dirs: list[Path], seen: set[Path]) -> Iterator
 
 
 def _for_this_system(text: str) -> str:
-    """`text` without the blocks that `#ifdef _WIN32` and the like enclose."""
+    """`text` without blocks for other systems, such as `#ifdef _WIN32`."""
     kept = []
-    blocks: list[bool] = []  # for each open conditional: whether its present branch is left out
+    blocks: list[bool] = []  # for each open conditional, whether its current branch is left out
     for line in text.splitlines():
         if (found := _CONDITIONAL.match(line)) is None:
             kept.append("" if any(blocks) else line)

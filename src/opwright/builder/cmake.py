@@ -1,12 +1,12 @@
-"""Tells CMake the sources and flags of an operator library, in a file of variables to include.
+"""Writes the sources and flags of an operator library to a file of variables for CMake to include.
 
-`opwright/cmake/opwrightConfig.cmake` runs this when CMake configures:
+`opwright/cmake/opwrightConfig.cmake` runs this when CMake configures a project:
 
     python -m opwright.builder.cmake where
     python -m opwright.builder.cmake folder  OUTPUT --name TARGET ops/my_ops
     python -m opwright.builder.cmake sources OUTPUT --name TARGET --package opencv4 a.cpp b.cu
 
-and this when CMake has linked a library whose sources include Python's headers:
+and this after CMake has linked a library whose sources include Python's headers:
     python -m opwright.builder.cmake inspect LIBRARY OBJECT...
 """
 
@@ -43,7 +43,7 @@ def cmake_prefix_path() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answer one question of CMake's, and return the exit code."""
+    """Answer one query from CMake, and return the exit code."""
     asked = _parser().parse_args(arguments)
     try:
         if asked.question == "where":
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             _write(asked.output / FILE_NAME, variables(*_plan(asked)))
     except OpwrightError as error:
-        sys.stderr.write(f"{error}\n")  # CMake shows it as its own error
+        sys.stderr.write(f"{error}\n")  # CMake reports it as its own error
         return error.exit_code
     return 0
 
@@ -65,17 +65,17 @@ def variables(plan: Plan, depends: Iterable[Path] = ()) -> dict[str, list[str]]:
 
     Args:
         plan: the library.
-        depends: the files whose change makes CMake configure again.
+        depends: the files whose changes make CMake configure again.
 
     Raises:
         ToolchainError: a compiler, PyTorch or a package is missing.
     """
     recipes = compose(plan)
     nvcc = find_nvcc() if plan.cuda else None
-    # CMake chooses the compilers; the flags are ours.
+    # CMake chooses the compilers, opwright the flags.
     before_cxx_flags = len(find_cxx().command)
     before_cuda_flags = len([*nvcc.command, "-ccbin"]) if nvcc else 0
-    # The author's first: opwright's own sources compile with the same flags, and alone where all others are CUDA.
+    # The author's units first: opwright's own sources use the same flags, or their own if all others are CUDA.
     own = recipes.units_of(plan)
     units = ninja.accepted([*own, *(unit for unit in recipes.units if unit not in own)])
     cxx = [unit.command[before_cxx_flags:] for unit in units if unit.source.suffix != ".cu"]
@@ -96,8 +96,8 @@ def variables(plan: Plan, depends: Iterable[Path] = ()) -> dict[str, list[str]]:
 
 
 def _options(words: Iterable[str]) -> str:
-    # All in one string, because CMake drops the second of two equal options, and -isystem occurs more than once.
-    # Without the standard, because CMake appends its own to our flags: a property sets ours.
+    # In one string, because CMake drops the second of two equal options, and -isystem occurs more than once. Without
+    # the standard, because CMake appends its own to these flags: a property sets it.
     return f"SHELL:{shlex.join(word for word in words if word != flags.STANDARD)}"
 
 

@@ -1,4 +1,4 @@
-"""Builds a plan into a shared object: compiles what the cache lacks, and links."""
+"""Builds a plan into a shared object: compiles the objects that the cache lacks, and links."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from opwright.builder.plan import Plan
 
-# How often a build is attempted if files change while it runs.
+# The maximum number of attempts if files change during a build.
 _MOST_ATTEMPTS = 4
 
 
@@ -44,8 +44,8 @@ class Artefact:
         path: the shared object, or the program.
         plan: what it was built from.
         compiled: the sources that were compiled; empty if the cache had all objects.
-        seconds: how long it took, including the look into the cache.
-        log: what the compilers printed: warnings about the author's own code.
+        seconds: the duration, including the cache lookup.
+        log: the output of the compilers: warnings about the author's own code.
     """
 
     path: Path
@@ -58,11 +58,11 @@ class Artefact:
 def build_plan(plan: Plan, *, cache: Cache | None = None, progress: Progress | None = None) -> Artefact:
     """Build `plan`, unless the cache has it.
 
-    Safe to call from several processes at once: one builds, the others wait and use its result.
+    Several processes can call this concurrently: one builds, the others wait and use its result.
 
     Raises:
         ToolchainError: a compiler, PyTorch or a package is missing.
-        BuildError: a compiler or the linker rejects a source, or a file that they read changes again and again.
+        BuildError: a compiler or the linker rejects a source, or a file that they read changes repeatedly.
         CacheError: the cache cannot be written.
     """
     started = time.perf_counter()
@@ -72,7 +72,7 @@ def build_plan(plan: Plan, *, cache: Cache | None = None, progress: Progress | N
 
 
 def find_plan(plan: Plan, *, cache: Cache | None = None) -> Path | None:
-    """What was built from `plan`, if the cache has it.
+    """The product of `plan`, if the cache has it.
 
     Raises:
         ToolchainError: a compiler, PyTorch or a package is missing.
@@ -94,28 +94,28 @@ def copy_to(artefact: Artefact, target: Path) -> Path:
             shutil.copy2(artefact.path, draft)
             put(draft, target)
     except OSError as error:
-        msg = f"{target} cannot be written: {error.strerror}. What was built is at {artefact.path}"
+        msg = f"{target} cannot be written: {error.strerror}. The build itself succeeded: {artefact.path}"
         raise BuildError(msg) from error
     return target
 
 
 class _Build:
-    """One build of a plan, in as many attempts as it takes until no file changes under it."""
+    """One build of a plan, which is repeated if files change while it runs."""
 
     def __init__(self, plan: Plan, cache: Cache, recipes: Recipes) -> None:
         self._plan = plan
         self._cache = cache
         self._recipes = recipes
-        # What is known of files before a compiler reads them.
+        # The states of files before a compiler reads them, where known.
         self._states: dict[str, FileState] = {}
-        # What the precompiled headers of a source were made from.
+        # The files from which the precompiled headers of a source were compiled.
         self._read_before: dict[Path, dict[str, FileState]] = {}
         self._changed = ""
         self.compiled: dict[Path, None] = {}
         self.log = ""
 
     def keys(self) -> list[str]:
-        """The names of the objects in the cache, from the sources as they are now."""
+        """The cache keys of the objects, from the current content of the sources."""
         keys = []
         for unit in self._recipes.units:
             try:
@@ -128,7 +128,7 @@ class _Build:
         return keys
 
     def found(self, keys: list[str]) -> Path | None:
-        """What the cache has of the objects with these `keys`; None if anything is missing."""
+        """The product that the cache has for objects with these `keys`; None if anything is missing."""
         whole = [path for path in map(self._cache.find, keys) if path is not None]
         if len(whole) != len(keys):
             return None
@@ -144,7 +144,7 @@ class _Build:
             while attempts < _MOST_ATTEMPTS:
                 keys = self.keys()
                 with self._cache.building(digest([self._plan.name, *keys]), shown.note) as work:
-                    # A source may have been changed while this process waited, and another have built it.
+                    # While this process waited, a source may have changed, or another process may have built it.
                     if self.keys() != keys:
                         continue
                     path = self.found(keys) or self._attempt(keys, work, shown)
@@ -152,20 +152,20 @@ class _Build:
                         return path
                 attempts += 1
         msg = (
-            f"{self._changed} changed while {self._plan.name} was being built, {attempts} times in a row: nothing was "
-            "kept; build again when nothing writes to it"
+            f"{self._changed} changed while {self._plan.name} was being built, {attempts} times in a row; nothing was "
+            "cached. Build again when no other process writes to it"
         )
         raise BuildError(msg)
 
     def _attempt(self, keys: list[str], work: Path, shown: Progress) -> Path | None:
-        """Compile and link; None where what was read has changed."""
+        """Compile and link; None if a file that was read has changed."""
         units = ninja.accepted(self._recipes.units)
         missing = [unit for unit, key in zip(units, keys, strict=True) if self._cache.find(key) is None]
         try:
             watch = Watch(work, self._states)
             self.log = self._compile(missing, work, shown) or self.log
             self.compiled.update((unit.source, None) for unit in missing)
-            # Most headers were read by several compilers, all of which have ended.
+            # Most headers were read by several compilers, all of which have exited.
             state = functools.cache(state_of)
             objects = [
                 self._keep_object(key, unit, work, watch, state) if unit in missing else self._find(key, unit)
@@ -184,7 +184,7 @@ class _Build:
             raise
 
     def _compile(self, units: list[ninja.Unit], work: Path, shown: Progress) -> str:
-        """Compile `units`, the quick way where there is one and it works."""
+        """Compile `units`, with their quick command line where one exists and works."""
         watch = Watch(work, {})
         quick, beside = self._quickened(units, work)
         try:
@@ -199,7 +199,7 @@ class _Build:
         return log
 
     def _quickened(self, units: list[ninja.Unit], work: Path) -> tuple[list[ninja.Unit], Precompiled | None]:
-        """The units with the quick way to compile them, and what can be precompiled beside them for the next build."""
+        """The units with quick command lines, and the headers to precompile in parallel for the next build."""
         beside = None
         quick = []
         for unit in units:
@@ -216,7 +216,7 @@ class _Build:
 
     def _find(self, key: str, unit: ninja.Unit) -> Path | None:
         found = self._cache.find(key)
-        if found is None:  # it was there when the attempt began
+        if found is None:  # it existed when the attempt started
             self._changed = f"a header of {unit.source.name}"
         return found
 
@@ -237,12 +237,12 @@ class _Build:
         if (appeared := watch.appeared(lookups.unread)) is not None:
             self._changed = appeared
             return None
-        read.pop(str(unit.source), None)  # it is in the key
+        read.pop(str(unit.source), None)  # part of the key
         about = provenance(unit.source.name, unit.source)
         return self._cache.keep_object(key, product, read if lookups.is_complete else None, lookups.absent, about)
 
     def _link(self, objects: list[Path], work: Path) -> Path | None:
-        # Imported where something is linked: it reads ELF files with a library that takes its time.
+        # Imported only to link: it imports a library for ELF files, which is slow.
         from opwright.builder.own_definitions import defines_operators
 
         output = work / self._plan.name
@@ -280,7 +280,7 @@ class _Build:
         return self._cache.holds(path)
 
     def _library_key(self, objects: list[Path]) -> str:
-        # The linker runs where the user is, and relative names in flags belong there.
+        # The linker runs in the user's working directory, to which names in flags are relative.
         has_flags = self._plan.ldflags or self._plan.commands
         return self._recipes.library_key(objects, Path.cwd() if has_flags else Path("/"))
 
@@ -291,7 +291,7 @@ class _Build:
 
 
 def _may_be_due_to_the_quick_way(unit: ninja.Unit, output: str) -> bool:
-    """Whether `unit` may compile where nothing is left out and nothing is precompiled, by what the compiler printed."""
+    """Whether `unit` may compile with its full command line, judging by the output of its quick one."""
     if unit.quick is None:
         return False
     is_precompiled = any(word.endswith(PRECOMPILED) for word in unit.quick)

@@ -1,4 +1,4 @@
-"""Writes how each file of an operator library is compiled, in the form that clangd and other tools read."""
+"""Writes the compilation database of an operator library, for clangd and other tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opwright.builder.plan import Plan
 
 FILE_NAME = "compile_commands.json"
-# Of nvcc's flags those that say what the source is. clang has other names for the rest, or nothing like it.
+# The nvcc flags that describe the source. clang has other names for the rest, or no equivalent.
 _IN_TWO_WORDS = ("-D", "-U", "-I", "-isystem", "-include")
 _IN_ONE_WORD = re.compile(r"-(?:[DUI].+|isystem=.+|std=.+)")
 _ARCHITECTURE = re.compile(r"-gencode=arch=compute_(\w+),")
@@ -30,11 +30,11 @@ _HEADER_KINDS = {".cu": "cuda", ".cuh": "cuda"}
 def compile_commands(plan: Plan, folder: Path) -> str:
     """The compilation database of `plan`: JSON with an entry for each source, and for each of the author's headers.
 
-    All entries are in clang's words, CUDA sources included: clangd does not know nvcc's. Nothing is compiled.
+    All entries use clang's flags, even for CUDA sources, because clangd does not support nvcc's. Nothing is compiled.
 
     Args:
         plan: the library.
-        folder: the folder that relative names in flags belong to.
+        folder: the folder to which names in flags are relative.
 
     Raises:
         ToolchainError: a compiler, PyTorch or a package is missing.
@@ -42,7 +42,7 @@ def compile_commands(plan: Plan, folder: Path) -> str:
     """
     units = compose(plan).units_of(plan)
     if not units:
-        msg = f"{plan.name} has no C++ or CUDA source: there is no command that compiles one"
+        msg = f"{plan.name} has no C++ or CUDA source, so there is no compile command to write: add a source"
         raise SpecError(msg)
     entries = {}
     for unit in units:
@@ -57,7 +57,7 @@ def compile_commands(plan: Plan, folder: Path) -> str:
 
 
 def is_from_opwright(database: Path) -> bool:
-    """Whether `compile_commands` made the file, so that it can be replaced when the library changes."""
+    """Whether `compile_commands` wrote the file, so that it can be replaced when the library changes."""
     try:
         entries = json.loads(database.read_text())
         headers = f"-I{include_path()}"
@@ -76,7 +76,7 @@ def _in_clangs_words(unit: Unit) -> list[str]:
     host = [word for passed in words if passed.startswith("-Xcompiler=") for word in passed.split("=", 1)[1].split(",")]
     return [
         "clang++",
-        # The host's half: it has the kernels too, and clang's device half wants a clang as new as the toolkit.
+        # Host code only: it also contains the kernels, and device code requires a clang as new as the toolkit.
         *("-x", "cuda", "--cuda-host-only", f"--cuda-path={cuda_home(nvcc)}", "-Wno-unknown-cuda-version"),
         *(f"--cuda-gpu-arch=sm_{architecture}" for architecture in architectures[:1]),
         *for_clang(host),

@@ -14,10 +14,10 @@ SOURCE_NAME = "definitions.cpp"
 
 
 def header_text(library: Library) -> str:
-    """C++ that declares the schemas of `library`, to check kernels when they are compiled.
+    """C++ that declares the schemas of `library`, to check kernels at compile time.
 
     Raises:
-        SpecError: a reference's annotations do not make a schema.
+        SpecError: a reference's annotations do not define a schema.
     """
     table = ",\n    ".join(json.dumps(schema) for schema in library.schemas())
     layouts = _gradient_layouts(library)
@@ -34,7 +34,7 @@ def source_text(library: Library) -> str:
     """C++ that defines the operators of `library` when the shared object is loaded.
 
     Raises:
-        SpecError: a reference's annotations do not make a schema.
+        SpecError: a reference's annotations do not define a schema.
     """
     schemas = ",\n    ".join(json.dumps(schema) for schema in library.schemas())
     return f"""{_head(library)}#include <opwright/block.h>
@@ -63,7 +63,7 @@ def _gradient_layout(op: Op) -> str:
 
 
 def _gradients(library: Library) -> str:
-    """C++ that lists for the autograd bridge (autograd/bridge.cpp) which operator computes whose gradient."""
+    """C++ that lists, for the autograd bridge (autograd/bridge.cpp), which operator computes which gradient."""
     lines = [_gradient(op, op.gradient) for op in library.ops.values() if op.gradient is not None]
     if not lines:
         return ""

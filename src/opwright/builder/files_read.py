@@ -1,4 +1,4 @@
-"""Finds the files that a build of an operator library reads, apart from those of the compiler and of PyTorch."""
+"""Finds the files that a build of an operator library reads, except those of the compiler and of PyTorch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from opwright.spec import Library
 
-# What changes with the machine and not with the author's work.
+# Folders that change with the machine, not with the author's work.
 _SYSTEM = (Path("/usr/include"), Path("/usr/lib"), Path("/usr/local/cuda"))
 
 
@@ -33,10 +33,10 @@ def python_files(library: Library) -> list[Path]:
 
 
 def files_of(library: Library) -> list[Path]:
-    """The files that a check of `library` reads: Python, shared objects, and what `files_read` finds for its sources.
+    """The files that a check of `library` reads: Python, shared objects, and the `files_read` of its sources.
 
     Raises:
-        OpwrightError: the library cannot be planned: its description or the toolchain is at fault.
+        OpwrightError: the library cannot be planned, because of its description or the toolchain.
     """
     native = files_read(plan_library(library, Cache())) if library.sources else []
     return [*python_files(library), *library.objects, *native]
@@ -45,7 +45,7 @@ def files_of(library: Library) -> list[Path]:
 def files_read(plan: Plan) -> list[Path]:
     """The files that compilers read for `plan`: the sources, the author's headers and those of other folders.
 
-    What the last build read is known exactly. If it failed, includes are followed by their text.
+    They are known exactly for the last successful build; otherwise, they are found by following includes.
 
     Raises:
         ToolchainError: a compiler, PyTorch or a package is missing.

@@ -1,9 +1,9 @@
 """Compiles sources without the parts of PyTorch's C++ API that they do not name.
 
-`torch/extension.h`, `torch/torch.h` and `torch/script.h` include all that PyTorch has for programs in C++: `torch::nn`,
-`torch::optim`, `torch::data`, `torch::save`, `torch::jit`; and pybind11 and autograd. A source seldom uses much of it,
-and it takes longer to compile than the rest. The headers of the same names in `without_frontend/` leave it out. A
-source that does not compile with them is compiled with PyTorch's own, so that a build never depends on them.
+`torch/extension.h`, `torch/torch.h` and `torch/script.h` include PyTorch's entire C++ frontend (`torch::nn`,
+`torch::optim`, `torch::data`, `torch::save`, `torch::jit`), pybind11 and autograd. Few sources use much of it, and it
+takes longer to compile than the rest. The headers of the same names in `without_frontend/` omit it. A source that does
+not compile with them is compiled with PyTorch's own, so that the outcome of a build never depends on them.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _STANDS_IN = re.compile(
 _NAMES_IT = re.compile(
     r"\b(?:nn|optim|data|script|serialize)::|\btorch::(?:save|load|python)\b|\bnamespace nn\b|\bjit\b"
 )
-# By the macro with which the headers include them, parts that a source may name.
+# Parts that a source may name, by the macro with which the headers include them.
 _PARTS = {
     "OPWRIGHT_NAMES_AUTOGRAD": re.compile(r"[Aa]utograd|AutoGrad|variable_list"),
     "OPWRIGHT_NAMES_OPERATORS": re.compile(r"Operator"),
     "OPWRIGHT_NAMES_PYBIND11": re.compile(r"\bpy::|pybind|PYBIND|\bTHP"),
 }
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(.*)$", re.MULTILINE)
-# Flags that name folders of headers. Those without the frontend come before all of them.
+# Flags that name folders of headers. The folder of the headers without the frontend comes first.
 _FOLDERS = ("-I", "-isystem", "-iquote")
 _ERROR = re.compile(r"\berror\b[: ].*", re.IGNORECASE)
-# In the quotes that g++ and clang use, plain ones or those of the language.
+# In the quotes of g++ and clang, which depend on the locale.
 _QUOTED = re.compile("[\u2018'\"]([^\u2019'\"]+)[\u2019'\"]")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def without_frontend(unit: Unit, include_dirs: Iterable[Path]) -> tuple[str, ...] | None:
-    """The command line that compiles `unit` without the frontend; None if that makes no difference, or if it names it.
+    """The command line that compiles `unit` without the frontend; None if it would not help, or if `unit` uses it.
 
     Args:
         unit: a source, and the command line that compiles it with PyTorch's own headers.
@@ -63,7 +63,7 @@ def without_frontend(unit: Unit, include_dirs: Iterable[Path]) -> tuple[str, ...
 
 
 def may_need_frontend(output: str) -> bool:
-    """Whether what the compiler printed may be due to the missing frontend, rather than to an error of the author's."""
+    """Whether the errors that the compiler printed may be due to the missing frontend, not to the author's code."""
     errors = _ERROR.findall(output)
     words = [{word for text in _QUOTED.findall(error) for word in _WORD.findall(text)} for error in errors]
     known = set(_WORD.findall(_frontend(find_pytorch().include_dirs[0])))
@@ -72,7 +72,7 @@ def may_need_frontend(output: str) -> bool:
 
 @functools.cache
 def _frontend(headers: Path) -> str:
-    """The text of the headers that are left out.
+    """The text of the omitted headers.
 
     Args:
         headers: the folder of PyTorch's headers.

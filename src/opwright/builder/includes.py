@@ -1,4 +1,4 @@
-"""Reads what sources and headers ask for by name: other headers, and files that assembly code takes in."""
+"""Finds the names that sources and headers include: other headers, and files that assembly code embeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NAME = rb'(?:"([^"\n]+)"|<([^>\n]+)>)'
-# Two patterns, because each of them begins with a constant, which makes the search for it fast.
+# Two patterns, because searching for a pattern that starts with a constant is fast.
 _INCLUDES = re.compile(rb"#[ \t]*(include|include_next|import|embed)\b[ \t]*" + _NAME)
 _QUESTIONS = re.compile(rb"__has_(include|include_next|embed)[ \t]*\([ \t]*" + _NAME)
 _ASSEMBLED = re.compile(rb"\.incbin\b[ \t]*(?:\\?\"([^\"\\\n]+)\\?\")?")
@@ -19,13 +19,13 @@ _ASSEMBLED = re.compile(rb"\.incbin\b[ \t]*(?:\\?\"([^\"\\\n]+)\\?\")?")
 
 @dataclass(frozen=True)
 class Asked:
-    """A name that a file asks for.
+    """A name that a file includes.
 
     Attributes:
-        name: what is between the quotes or the brackets.
-        beside: the folder of the file that asks, for a name in quotes; None for one in brackets.
-        is_next: whether the search begins behind the folder that the file itself was found in.
-        is_question: whether it only asks if there is such a file.
+        name: the text between the quotes or the brackets.
+        beside: the folder of the including file, for a name in quotes; None for one in brackets.
+        is_next: whether the search starts after the folder in which the file itself was found.
+        is_question: whether it only tests if the file exists, as `__has_include` does.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Asked:
 
 
 def asked_for(text: bytes, path: Path) -> set[Asked]:
-    """What the file at `path`, which holds `text`, includes or asks for, wherever in it; not names that are macros."""
+    """The names that the file at `path`, with the content `text`, includes or tests for, except names in macros."""
     folder = str(path).rpartition("/")[0]
     return {
         Asked(os.fsdecode(quoted or bracketed), folder if quoted else None, word == b"include_next", is_question)
@@ -45,5 +45,5 @@ def asked_for(text: bytes, path: Path) -> set[Asked]:
 
 
 def assembled(text: bytes) -> list[str | None]:
-    """The names of the files that assembly code in `text` takes in; None for one that is not written out."""
+    """The names of the files that assembly code in `text` embeds; None for a name that is not a literal."""
     return [os.fsdecode(name) if name else None for name in _ASSEMBLED.findall(text)]

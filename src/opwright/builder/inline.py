@@ -1,4 +1,4 @@
-"""Writes source strings to files, with the rules of `torch.utils.cpp_extension.load_inline`."""
+"""Writes source strings to files, following the rules of `torch.utils.cpp_extension.load_inline`."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def inline_sources(
     """Files that contain the given sources; the same files for the same text.
 
     Args:
-        cache: the cache in which to write the files.
+        cache: the cache to write the files to.
         cpp_sources: C++; several strings are joined into one file.
         cuda_sources: CUDA; several strings are joined into one file.
         functions: names of functions to bind into a Python module, or names with their docstrings.
         implicit_headers: include PyTorch's headers, as torch does, except in sources of the stable ABI.
-        torch_errors: call the functions so that PyTorch's errors and warnings become Python's.
+        torch_errors: translate PyTorch's errors and warnings from the functions into Python's.
         gil_not_used: let a free-threaded Python call the functions without its global lock.
 
     Raises:
-        BuildError: there is nothing to build, or `functions` is neither text, a list nor a dict.
+        BuildError: there is nothing to build, or `functions` is neither a string, a list nor a dict.
     """
     cpp = _joined(cpp_sources)
     cuda = _joined(cuda_sources or [])
@@ -70,7 +70,7 @@ def _with_headers(cache: Cache, source: str, name: str, headers: list[str]) -> s
     first = re.compile(rf"{_INCLUDE}{re.escape(headers[0])}[>\"]", flags=re.MULTILINE)
     if not source.strip() or _STABLE_INCLUDE.search(source) or first.search(source):
         return source
-    # With #line, messages have the line numbers of the author's string, and a debugger shows a file that has them too.
+    # With #line, messages have the line numbers of the author's string, and a debugger shows a file with the same ones.
     authors = json.dumps(str(cache.keep_source(source, name)), ensure_ascii=False)
     return "".join(f"#include <{header}>\n" for header in headers) + f"#line 1 {authors}\n{source}"
 

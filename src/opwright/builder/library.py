@@ -20,14 +20,14 @@ def build(path: str | Path, *, verbose: bool = False, cuda: bool | None = None, 
     Args:
         path: the folder of an op.py, or the file itself.
         verbose: print each step.
-        cuda: build the CUDA sources; by default if this PyTorch is a CUDA build.
-        debug: build for a debugger: not optimized, and with the lines, variables and macros of the sources.
+        cuda: build the CUDA sources; by default, if this PyTorch is a CUDA build.
+        debug: build for a debugger: not optimized, with debug information for lines, variables and macros.
 
     Returns:
         The path of the shared object, for `torch.ops.load_library`.
 
     Raises:
-        OpwrightError: the description, the toolchain or a source is wrong; the class says which.
+        OpwrightError: the description, the toolchain or a source is wrong; the class indicates which.
     """
     return build_described(path, verbose=verbose, cuda=cuda, debug=debug)[1].path
 
@@ -44,11 +44,11 @@ def build_described(
 
 @dataclass(frozen=True)
 class Described:
-    """A library, and how it is built.
+    """A library and its build plan.
 
     Attributes:
-        library: what its op.py describes. It may be of no use beyond names and schemas: PyTorch is only imported
-            if op.py uses it.
+        library: what its op.py describes. Only its names and schemas may be usable, because PyTorch is imported only if
+            op.py uses it.
         plan: the build.
         python_files: the op.py, and the modules that it imported from its folder.
     """

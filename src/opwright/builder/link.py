@@ -22,13 +22,13 @@ def link(recipes: Recipes, objects: Sequence[Path], output: Path) -> dict[str, F
     """Link `objects` into `output`.
 
     Returns:
-        What else the linker read, each with its state; None from a linker that does not say.
+        The other files that the linker read, each with its state; None if the linker does not list them.
 
     Raises:
         BuildError: the linker rejects them.
     """
     depfile = output.with_name("link.d")
-    # Its own temporary files go with the folder, also where it is killed.
+    # The linker's temporary files are removed with the folder, even if it is killed.
     environment = {"TMPDIR": str(output.parent)}
     linked = list(objects)
     if recipes.device_link:
@@ -37,7 +37,7 @@ def link(recipes: Recipes, objects: Sequence[Path], output: Path) -> dict[str, F
         if device_link.exit_code != 0:
             raise failure(device_link, f"the device code of {output.name} does not link")
     listing = (f"{_LISTING}{depfile}",)
-    # The usual linker knows what others do not, such as linker scripts; and gold cannot list what it has read.
+    # The default linker supports what others do not, such as linker scripts, and gold cannot list the files it reads.
     ways: dict[tuple[str, ...], None] = dict.fromkeys([(*recipes.fast_linker, *listing), listing, ()])
     for way in ways:
         command: list[str | Path] = [*recipes.linker, *linked, *recipes.link_flags, *way, "-o", output]
@@ -53,6 +53,6 @@ def link(recipes: Recipes, objects: Sequence[Path], output: Path) -> dict[str, F
     read = {}
     for path in read_depfile(depfile, Path.cwd()):
         if path not in linked:
-            with contextlib.suppress(FileNotFoundError):  # a temporary file of the linker's own
+            with contextlib.suppress(FileNotFoundError):  # the linker's own temporary file
                 read[str(path)] = state_of(path)
     return read

@@ -1,4 +1,4 @@
-"""Lets g++ use more memory before it collects garbage, which takes a tenth of its time in PyTorch's full C++ API."""
+"""Lets g++ use more memory before it collects garbage, which takes 10% of its time with PyTorch's full C++ API."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from opwright.toolchain.compiler import is_gcc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# In KiB: what a source that includes torch/extension.h needs without any collection is not much more.
+# In KiB; a source that includes torch/extension.h requires little more than this without any collection.
 _HEAP = ("--param", "ggc-min-heapsize=2097152")
-# A process uses up to 2.5 GiB then, and there can be one on each processor.
+# A process then uses up to 2.5 GiB, and one may run on each processor.
 _NEEDED_BYTES = 3 * 2**30
 
 
 def with_more_memory(command: Sequence[str]) -> tuple[str, ...]:
-    """The command line, with a larger heap if g++ is called for PyTorch's full C++ API on a machine that has room.
+    """The command line, with a larger heap if g++ compiles PyTorch's full C++ API on a machine with enough memory.
 
-    What g++ makes does not depend on it.
+    The heap size does not affect the output of g++.
     """
     words = tuple(command)
     is_full = any(word.endswith("torch/csrc/api/include") for word in words)

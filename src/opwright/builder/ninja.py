@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opwright.report.progress import Progress
 
 FILE_NAME = "build.ninja"
-# All but what every program takes in a file's name.
+# Characters that some programs do not accept in file names.
 _ODD = re.compile(r"[^A-Za-z0-9._+-]")
 _STATUS = "[%f/%t] "
 _STEP = re.compile(r"^\[(\d+)/(\d+)\] (.*)$")
@@ -37,7 +37,7 @@ class Unit:
     Attributes:
         source: the file.
         command: the command line.
-        quick: a command line to try first, which makes the same object in less time, or fails.
+        quick: a command line to try first, which compiles the same object in less time, or fails.
     """
 
     source: Path
@@ -51,7 +51,7 @@ class Unit:
 
     @property
     def full_command(self) -> str:
-        """The command line for a shell, with a depfile beside the object."""
+        """The shell command line, which writes a depfile next to the object."""
         return self._for_shell(self.command)
 
     @property
@@ -71,11 +71,11 @@ def compile_units(units: Sequence[Unit], folder: Path, progress: Progress, besid
     Args:
         units: what to compile.
         folder: an empty folder.
-        progress: where the steps are shown.
-        beside: a further command line to run, whose failure is of no consequence.
+        progress: reports the steps.
+        beside: another command line to run in parallel, whose failure is ignored.
 
     Returns:
-        What the compilers printed, that is, warnings.
+        The output of the compilers: warnings.
 
     Raises:
         BuildError: a unit does not compile; the message contains its first error and its command line.
@@ -87,7 +87,7 @@ def compile_units(units: Sequence[Unit], folder: Path, progress: Progress, besid
     jobs = os.environ.get("MAX_JOBS")
     command = [program(), "-C", str(folder), "-f", FILE_NAME, *(["-j", jobs] if jobs else [])]
     if any(unit.quick for unit in units):
-        command += ["-k", "0"]  # those that fail are tried again
+        command += ["-k", "0"]  # failed ones are retried
     printed: list[str] = []
 
     def follow(line: str) -> None:
@@ -97,8 +97,8 @@ def compile_units(units: Sequence[Unit], folder: Path, progress: Progress, besid
             printed.append(line)
 
     progress.step("compile", ", ".join(unit.source.name for unit in units), 0, len(units))
-    # The compilers' own temporary files go with the folder, also where a compiler is killed.
-    # Colors, which Jupyter's kernel asks all programs for, would be part of what is read here.
+    # The compilers' temporary files are removed with the folder, even if a compiler is killed. Colors, which Jupyter's
+    # kernel requests from all programs, would be part of the output that is parsed here.
     environment = {"NINJA_STATUS": _STATUS, "TMPDIR": str(folder), "CLICOLOR_FORCE": "0"}
     completed = run(command, env=environment, on_line=follow, check=False)
     if completed.exit_code != 0:
@@ -107,12 +107,12 @@ def compile_units(units: Sequence[Unit], folder: Path, progress: Progress, besid
 
 
 def accepted(units: Sequence[Unit]) -> Sequence[Unit]:
-    """`units`, without flags that this machine's C++ compiler does not have. May start it, to ask what it is."""
+    """`units` without flags that this machine's C++ compiler does not support. May run the compiler to identify it."""
     return [replace(unit, command=for_clang(unit.command)) for unit in units] if find_cxx().is_clang else units
 
 
 def program() -> str:
-    """The ninja that comes with the Python package, or the system's.
+    """The ninja from the Python package, or the system's.
 
     Raises:
         ToolchainError: neither exists.
@@ -134,8 +134,8 @@ def _build_file(units: Sequence[Unit], beside: str | None) -> str:
             f"rule r{at}",
             f"  command = {_escaped(unit.first_command)}",
             f"  description = {_escaped(unit.source.name)}",
-            # Without the source as an input: the folder is new, so that everything is compiled, and ninja cannot write
-            # every name.
+            # The source is not declared as an input: the folder is new, so that everything is compiled anyway, and
+            # ninja's syntax does not support every file name.
             f"build {unit.object_name}: r{at}",
         ]
     return "\n".join(lines) + "\n"
@@ -143,7 +143,7 @@ def _build_file(units: Sequence[Unit], beside: str | None) -> str:
 
 def _escaped(text: str) -> str:
     if "\n" in text or "\r" in text:
-        msg = f"{text!r:.300} contains a line break, which a build cannot pass on: rename the file, or change the flag"
+        msg = f"{text!r:.300} contains a line break, which ninja does not support: rename the file, or change the flag"
         raise BuildError(msg)
     return text.replace("$", "$$")
 

@@ -1,4 +1,4 @@
-"""Finds whether sources define the operators of an op.py themselves, so that opwright's definitions are left out."""
+"""Detects whether sources define the operators of an op.py themselves, so that opwright must omit its definitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opwright.builder.plan import Definitions
 
 _LONGEST_S = 120.0
-# In a separate process, because PyTorch ends a process that cannot register operators.
+# Runs in a separate process, because PyTorch terminates a process that cannot register operators.
 _PROGRAM = """
 import json, sys
 import torch
@@ -31,7 +31,7 @@ print("\\n" + json.dumps(names))
 def defines_operators(definitions: Definitions, objects: Sequence[Path], link: Callable[[], Path]) -> bool:
     """Whether the author's `objects` define operators that op.py describes.
 
-    Two definitions of a namespace, or of an operator, would end the process that opens them.
+    Two definitions of a namespace, or of an operator, would terminate the process that loads them.
 
     Args:
         definitions: the definitions that opwright generated.
@@ -43,7 +43,7 @@ def defines_operators(definitions: Definitions, objects: Sequence[Path], link: C
     """
     if any(has_torch_library(path, definitions.namespace) for path in objects):
         return True
-    # With these, only the process that opens them knows which operators they define.
+    # For these, the operators that they define are known only after loading them.
     if not any(may_define_operators(path, definitions.namespace) for path in objects):
         return False
     path = link()

@@ -1,4 +1,4 @@
-"""Plans a build: its sources, its flags, and which of PyTorch's C++ interfaces they use."""
+"""Plans a build: its sources, its flags, and the C++ interface of PyTorch that it uses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Commands:
     """The command lines of another build system, which replace those that opwright composes.
 
     Attributes:
-        compilers: the programs in them, whose versions belong to the cache keys.
+        compilers: the programs in them, whose versions are part of the cache keys.
         units: one for each source.
         linker: the program that links, and what precedes the objects.
         link_flags: what follows the objects.
@@ -67,18 +67,18 @@ class Plan:
         sources: the C++ and CUDA files.
         abi: `"stable"` or `"full"`.
         product: a shared object that registers operators, one that Python can also import, or a program.
-        cuda: whether to build for CUDA; otherwise `.cu` files are left out.
+        cuda: whether to build for CUDA; otherwise `.cu` files are excluded.
         packages: pkg-config names.
         include_dirs: folders of the author's headers.
-        uses_python: whether a source includes headers of Python.
+        uses_python: whether a source includes Python's headers.
         definitions: the generated source among them, which is not linked if the author's sources define the operators.
         forced_include: a header that every source includes first.
         includes_opwright: whether a source includes opwright's headers, whose common functions are then linked in.
-        cflags: further flags for the C++ compiler.
-        cuda_cflags: further flags for nvcc.
-        ldflags: further flags for the linker.
-        debug: whether to build for a debugger: not optimized, and with the lines, variables and macros of the sources.
-        commands: the command lines of another build system, to use as they are.
+        cflags: additional flags for the C++ compiler.
+        cuda_cflags: additional flags for nvcc.
+        ldflags: additional flags for the linker.
+        debug: whether to build for a debugger: not optimized, with debug information for lines, variables and macros.
+        commands: the command lines of another build system, used unchanged.
     """
 
     name: str
@@ -104,12 +104,12 @@ def plan_library(library: Library, cache: Cache, *, cuda: bool | None = None, de
 
     Args:
         library: the library.
-        cache: the cache in which to write the generated definitions.
-        cuda: build the CUDA sources; by default if this PyTorch is a CUDA build.
+        cache: the cache to write the generated definitions to.
+        cuda: build the CUDA sources; by default, if this PyTorch is a CUDA build.
         debug: build for a debugger.
 
     Raises:
-        SpecError: a reference's annotations do not make a schema, or the library has no operators.
+        SpecError: a reference's annotations do not define a schema, or the library has no operators.
     """
     if not library.ops:
         msg = f"library {library.namespace!r} describes no operators: decorate a function in op.py with @library.op"
@@ -133,15 +133,15 @@ def plan_library(library: Library, cache: Cache, *, cuda: bool | None = None, de
 
 
 def with_definitions(plan: Plan, library: Library, cache: Cache) -> Plan:
-    """`plan`, with the C++ that defines the operators of `library` and checks the kernels against them.
+    """`plan` with the C++ that defines the operators of `library`, and checks the kernels against them.
 
     Raises:
-        SpecError: a reference's annotations do not make a schema.
+        SpecError: a reference's annotations do not define a schema.
     """
     generated = cache.keep_source(definitions.source_text(library), definitions.SOURCE_NAME)
     return replace(
         plan,
-        # First in the link, so that operators are defined before kernels for them are registered.
+        # Linked first, so that operators are defined before kernels for them are registered.
         sources=(generated, *plan.sources),
         definitions=Definitions(generated, library.namespace, tuple(library.ops)),
         includes_opwright=True,
@@ -165,7 +165,7 @@ def plan_sources(
 ) -> Plan:
     """The plan of sources without an op.py. `abi`, `product` and `cuda` are detected from the sources by default.
 
-    With `c_as_cpp`, `.c` files are sources too, which g++ compiles as C++, as PyTorch's builder does.
+    With `c_as_cpp`, `.c` files are also accepted, and g++ compiles them as C++, as in PyTorch's builder.
 
     Raises:
         BuildError: a source is missing, or is neither C++ nor CUDA.

@@ -1,7 +1,7 @@
-"""Keeps the headers of opwright that a source includes in the form that g++ reads in no time.
+"""Precompiles the opwright headers that a source includes, for g++.
 
-That form takes about as long to make as the headers take to compile once, and some 100 MB on the disk. So it is made
-beside the first build that leaves a processor idle, and found by those that follow, such as the next edit's.
+Precompiling takes about as long as compiling the headers once, and about 100 MB of disk space. It therefore runs in
+parallel with the first build that leaves a processor idle, for the benefit of later builds, such as the next edit's.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from opwright.builder.recipes import Recipes
     from opwright.cache.cache import Cache
 
-# Headers that do not depend on macros which a source defines before it includes them.
+# Headers that do not depend on macros that a source defines before it includes them.
 _OURS = re.compile(r"opwright/(?!common/|block\.h)[\w/]+\.h|torch/(?:csrc/stable|headeronly)/[\w/.]+\.h")
-# Without those that include a file once.
+# Directives, except include guards.
 _DIRECTIVE = re.compile(r'^[ \t]*#[ \t]*(?!pragma[ \t]+once\b|endif\b)(\w+)[ \t]*(<[^>\n]*>|"[^"\n]*"|)', re.MULTILINE)
 _GUARD = re.compile(r"\A\s*#[ \t]*ifndef[ \t]+(\w+)[ \t]*\n\s*#[ \t]*define[ \t]+\1\b[^\n]*\n")
-# The name of what is precompiled, in a folder of its own.
+# The name of the precompiled header, in its own folder.
 PRECOMPILED = "headers.h"
 _MADE = f"{PRECOMPILED}.gch"
 
@@ -42,9 +42,9 @@ class Precompiled:
     """The precompiled headers of a unit.
 
     Attributes:
-        key: their name in the cache.
+        key: their key in the cache.
         names: the headers, as sources include them.
-        command: the unit's command line without what is the author's own.
+        command: the unit's command line without the author's own folders and headers.
     """
 
     key: str
@@ -52,12 +52,12 @@ class Precompiled:
     command: tuple[str, ...]
 
     def used_by(self, unit: Unit, made: Path) -> Unit:
-        """`unit` with a command line that reads what was `made`."""
+        """`unit` with a command line that reads the precompiled header `made`."""
         program, *words = unit.command
         return replace(unit, quick=(program, "-include", str(made.with_suffix("")), *words))
 
     def beside(self, work: Path) -> str:
-        """The command line for a shell that makes them in the folder `work`."""
+        """The shell command line that precompiles them in the folder `work`."""
         text = "".join(f"#include <{name}>\n" for name in self.names)
         (work / PRECOMPILED).write_text(text)
         return shlex.join(
@@ -65,7 +65,7 @@ class Precompiled:
         )
 
     def keep(self, work: Path, cache: Cache, watch: Watch) -> None:
-        """Move them from `work`, where they were made since `watch` began, into the cache; nothing if that failed."""
+        """Move them to the cache from `work`, where they were compiled after `watch` started, unless that failed."""
         if not ((work / _MADE).is_file() and (work / f"{PRECOMPILED}.d").is_file()):
             return
         listed = read_depfile(work / f"{PRECOMPILED}.d", work)
@@ -77,7 +77,7 @@ class Precompiled:
 
 
 def precompiled_for(unit: Unit, recipes: Recipes, include_dirs: Sequence[Path]) -> Precompiled | None:
-    """What could be precompiled for `unit`; None for compilers other than g++, and where there is nothing."""
+    """The headers that can be precompiled for `unit`; None if there are none, or if the compiler is not g++."""
     if not is_gcc(unit.command) or unit.source.suffix == ".cu":
         return None
     names = tuple(dict.fromkeys(_leading(unit.source, include_dirs, set())))
@@ -86,12 +86,12 @@ def precompiled_for(unit: Unit, recipes: Recipes, include_dirs: Sequence[Path]) 
 
 
 def is_unusable(output: str) -> bool:
-    """Whether the compiler printed that it cannot read precompiled headers."""
+    """Whether the compiler reported that it cannot read precompiled headers."""
     return _MADE in output or "PCH" in output
 
 
 def _leading(file: Path, include_dirs: Sequence[Path], seen: set[Path]) -> Iterator[str]:
-    """The headers of opwright that `file` includes before anything that could change what is in them."""
+    """The opwright headers that `file` includes before anything that could change their content."""
     seen.add(file)
     for directive, rest in _DIRECTIVE.findall(_GUARD.sub("", without_comments(file), count=1)):
         if directive != "include":
@@ -107,7 +107,7 @@ def _leading(file: Path, include_dirs: Sequence[Path], seen: set[Path]) -> Itera
 
 
 def _changes_macros(header: Path) -> bool:
-    """Whether a header of the author's has more directives than includes."""
+    """Whether the author's `header` contains directives other than includes."""
     found = _DIRECTIVE.findall(_GUARD.sub("", without_comments(header), count=1))
     return any(directive != "include" for directive, _ in found)
 

@@ -1,4 +1,4 @@
-"""What a cache lists of a build: what it was made from, and for which PyTorch and compiler."""
+"""Describes builds in listings of the cache: their source, PyTorch and compiler."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def provenance(name: str, source: Path | str) -> dict[str, str]:
         ToolchainError: the compiler or PyTorch is missing.
     """
     host = find_cxx().host
-    # Without its version, for which it would have to be started: distributions have it in the name behind the link.
+    # The compiler is not run to report its version: on most distributions, the link's target has it in its name.
     compiler = Path(shutil.which(host) or host).resolve()
     return {"name": name, "source": str(source), "torch": find_pytorch().version, "compiler": str(compiler)}

@@ -1,4 +1,4 @@
-"""Finds what operators call of Python, which a program without Python does not have."""
+"""Finds calls of Python's functions in operators, which a program without Python cannot link."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_without_python(library: Path, objects: Sequence[Path]) -> None:
         objects: what it was linked from.
 
     Raises:
-        BuildError: it calls Python; the message names the functions that do.
+        BuildError: it calls Python; the message lists the callers.
         LoadError: a file cannot be read.
     """
     if not (symbols := python_calls(library)):
@@ -39,16 +39,16 @@ def check_without_python(library: Path, objects: Sequence[Path]) -> None:
     listed = "".join(f"\n  {place}: {function} calls {symbol}" for place, function, symbol in calls[:_MOST_CALLS])
     more = f"\n  and {len(calls) - _MOST_CALLS} more" if len(calls) > _MOST_CALLS else ""
     msg = (
-        f"{library.name} calls Python ({', '.join(symbols[:3])}{', ...' if len(symbols) > 3 else ''}), and a program "
-        f"without Python has neither these functions nor libtorch_python:{listed}{more}\nMove what is bound for Python "
-        "into a source of its own, and leave that one out here; operators take tensors, not py::object"
+        f"{library.name} calls Python ({', '.join(symbols[:3])}{', ...' if len(symbols) > 3 else ''}), but a program "
+        f"without Python has neither these functions nor libtorch_python:{listed}{more}\nMove the Python bindings "
+        "to a separate source, and do not list it here; operators accept tensors, not py::object"
     )
     raise BuildError(msg)
 
 
 def _calls(objects: Iterable[Path]) -> list[tuple[str, str, str]]:
-    """For each call of Python in what the linker keeps: the object, the function, and what it calls."""
-    # Nothing but the objects: the linker names every undefined reference, and where it is.
+    """For each call of Python in functions that the linker keeps: the object, the function, and the callee."""
+    # Link only the objects, so that the linker reports every undefined reference, and where it is.
     flags = [*linked_without_module(), "-Wl,--no-undefined", "-o", "/dev/null"]
     command: list[str | Path] = [*find_cxx().command, "-shared", *objects, *flags]
     calls: dict[tuple[str, str, str], None] = {}

@@ -1,4 +1,4 @@
-"""What a compiler or a linker read, and whether any of it may have changed meanwhile."""
+"""Detects whether files changed while a compiler or a linker read them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
     from opwright.cache.file_state import FileState
 
-# How far the clocks of two file systems may lie apart.
+# The maximum difference between the clocks of two file systems.
 _SKEW_NS = 2_000_000_000
 
 
 class Watch:
-    """Begins before a program runs, and says afterwards which of the files that it read may have changed since.
+    """Created before a program runs; reports afterwards which of the files that it read may have changed since.
 
     Args:
-        folder: where the program works; a file is written there, for the time of its file system.
-        before: files whose states are known from before; of others, only the time of the last change is.
+        folder: where the program works; a file is written there to read the clock of its file system.
+        before: the earlier states of files, where known; other files are judged by the time of their last change.
     """
 
     def __init__(self, folder: Path, before: Mapping[str, FileState]) -> None:
@@ -32,8 +32,8 @@ class Watch:
     def changed(self, after: Mapping[str, FileState]) -> str | None:
         """The first of the files that may have changed, by their states `after` the program; None if none has.
 
-        A file that was replaced by an older one has changed too: its time of modification is old, and that of its last
-        change is not.
+        This includes a file that was replaced by an older one: its modification time is old, but its change time is
+        not.
         """
         for path, state in after.items():
             if path in self._before:
@@ -44,7 +44,7 @@ class Watch:
         return None
 
     def appeared(self, unread: Iterable[str]) -> str | None:
-        """The first of the files `unread` that may not have been there when the program looked; None if all were."""
+        """The first of the files `unread` that may not have existed when the program looked; None if all existed."""
         for path in unread:
             with contextlib.suppress(OSError):
                 if self._may_be_later(path, Path(path).stat().st_ctime_ns):
@@ -52,7 +52,7 @@ class Watch:
         return None
 
     def _may_be_later(self, path: str, ctime_ns: int) -> bool:
-        # Not only later: file systems count time in ticks, and one tick may hold both.
+        # Equal times count as later, because both events may fall into one tick of the file system's clock.
         return ctime_ns >= self._started.st_ctime_ns - self._skew_ns(path)
 
     def _skew_ns(self, path: str) -> int:

@@ -1,4 +1,4 @@
-"""The command lines that build a plan on this machine, and their names in the cache."""
+"""Composes the command lines that build a plan on this machine, and their cache keys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opwright.toolchain.compiler import Compiler
     from opwright.toolchain.pytorch import PyTorch
 
-# Variables that compilers and linkers read: folders of headers, of libraries and of their own programs, and flags.
+# Variables that compilers and linkers read: folders of headers, libraries and their own programs, and flags.
 _VARIABLES = (
     "CPATH",
     "CPLUS_INCLUDE_PATH",
@@ -39,7 +39,7 @@ _VARIABLES = (
     "NVCC_APPEND_FLAGS",
     "SOURCE_DATE_EPOCH",
 )
-# Defines the functions of opwright's headers that sources only declare.
+# Defines the functions that opwright's headers only declare.
 COMMON_SOURCE = flags.include_path() / "opwright" / "common" / "common.cpp"
 _PATH_IN_WORD = re.compile(r"/[^=,]*")
 
@@ -49,8 +49,8 @@ class Recipes:
     """The command lines of a plan on this machine.
 
     Attributes:
-        units: one for each source, and for what opwright adds to them.
-        linker: the program that links, with what always comes first.
+        units: one for each source, including those that opwright adds.
+        linker: the program that links, with the arguments that always come first.
         link_flags: what follows the objects.
         fast_linker: a flag that selects a faster linker, to try first.
         identity: what else the result depends on: the versions of the compilers, PyTorch and packages, and variables.
@@ -70,19 +70,19 @@ class Recipes:
         return [unit for unit in self.units if unit.source not in (COMMON_SOURCE, generated)]
 
     def object_key(self, unit: Unit, content: str) -> str:
-        """The name in the cache of the object of `unit`; `content` is the digest of its source."""
+        """The cache key of the object of `unit`; `content` is the digest of its source."""
         return digest([*self.identity, *unit.command, *self._contents(unit.command), str(unit.source), content])
 
     def headers_key(self, names: Iterable[str], command: Iterable[str]) -> str:
-        """The name in the cache of precompiled headers."""
+        """The cache key of precompiled headers."""
         return digest(["headers", *self.identity, *command, *names])
 
     def library_key(self, objects: Iterable[Path], folder: Path) -> str:
-        """The name in the cache of what is linked from `objects`, whose file names are hashes of their content.
+        """The cache key of the product that is linked from `objects`, whose file names are hashes of their content.
 
         Args:
             objects: the objects, in order.
-            folder: the folder that the linker runs in, to which relative names in flags belong.
+            folder: the folder that the linker runs in, to which names in flags are relative.
         """
         command = [*self.linker, *self.fast_linker, *self.link_flags, *self.device_link]
         return digest(
@@ -90,12 +90,12 @@ class Recipes:
         )
 
     def _contents(self, words: Sequence[str]) -> list[str]:
-        """The digests of the files that flags name: a linker script, a file of further flags, a profile."""
+        """The digests of the files that flags name: a linker script, a response file, a profile."""
         named = {path for word in words for path in _PATH_IN_WORD.findall(word)}
         named.difference_update(self.identity)  # the compilers
         found = []
         for path in sorted(named):
-            with contextlib.suppress(OSError):  # only a part of a flag, or in a folder that may not be entered
+            with contextlib.suppress(OSError):  # only part of a flag, or in an inaccessible folder
                 if Path(path).is_file():
                     found.append(f"{path} {state_of(path).content}")
         return found
@@ -128,7 +128,7 @@ def compose(plan: Plan) -> Recipes:
         *plan.cflags,
         *debug,
     ]
-    # opwright's own sources need less, so that the command is the same for most libraries.
+    # opwright's own sources use fewer flags, so that the command is the same for most libraries.
     reads_authors = any(word.startswith(("-include", "-imacros")) for word in plan.cflags)
     opwrights_command = [
         *cxx.command,
@@ -170,7 +170,7 @@ def compose(plan: Plan) -> Recipes:
         link = [f"-Wl,-rpath,{torch.lib_dir}", *(flag for flag in link if flag != "-shared")]
     versions = [f"{package.name} {package.version}" for package in packages]
     link = [*link, *plan.ldflags]
-    # mold keeps the names of what it leaves out, and the dynamic loader then looks for them.
+    # mold keeps the names of symbols that it drops, and the dynamic loader then looks for them.
     fast = None if python == "dropped" else find_fast_linker([*cxx.command, *link], plan.ldflags)
     compilers = [cxx, *([nvcc] if nvcc else [])]
     identity = (*torch.identity, *versions, *_identity(compilers), *(fast.identity if fast else ()))

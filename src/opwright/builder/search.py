@@ -1,4 +1,4 @@
-"""The folders that a compiler searches for headers, and a linker for libraries: both are asked for them."""
+"""Queries the compiler and the linker for the folders that they search for headers and libraries."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LISTING = re.compile(
     flags=re.MULTILINE,
 )
 _MISSING = re.compile(r'^ignoring nonexistent directory "(.*)"$', flags=re.MULTILINE)
-# Each of them takes a name, as its next word or as the rest of its own.
+# Each of them requires a name, in the next word or in the rest of its own.
 _FORCED = ("-include", "-imacros", "--pre-include")
-# Each makes nvcc start a preprocessor of its own.
+# Each makes nvcc start a separate preprocessor.
 _ARCHITECTURES = ("-gencode", "-arch", "--gpu-architecture", "--generate-code")
 
 
@@ -31,7 +31,7 @@ class HeaderSearch:
     """Where a compiler looks for headers.
 
     Attributes:
-        quoted: the folders for names in quotes alone, in order, after that of the file that asks.
+        quoted: the folders for quoted names only, in order, searched after that of the including file.
         bracketed: the folders for all names, in order.
         missing: folders that would be searched if they existed.
         forced: the names of headers that the command line includes.
@@ -45,15 +45,15 @@ class HeaderSearch:
 
 @functools.lru_cache(maxsize=8)
 def header_search(command: tuple[str, ...], work: Path, *, cuda: bool) -> HeaderSearch:
-    """The search of the compiler with the command line `command`.
+    """The header search of the compiler with the command line `command`.
 
     Args:
         command: the command line, without input and output.
-        work: the folder that it runs in, which is new: the answer holds for one build.
+        work: the folder that it runs in, which is new for each build, so that results are cached for only one build.
         cuda: whether the compiler is nvcc.
 
     Raises:
-        BuildError: the compiler does not say.
+        BuildError: the compiler does not report it.
     """
     forced, rest = _without_forced(command)
     if cuda:
@@ -68,14 +68,14 @@ def header_search(command: tuple[str, ...], work: Path, *, cuda: bool) -> Header
 
 
 def library_search(linker: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """The folders in which libraries are searched, in order: those of `-L`, and the compiler's own.
+    """The folders that are searched for libraries, in order: those of `-L`, and the compiler's own.
 
     Args:
         linker: the program that links, with its first words.
         flags: what follows the objects.
 
     Raises:
-        BuildError: the compiler does not say.
+        BuildError: the compiler does not report them.
     """
     printed = run([*linker, "any.o", *flags, "-###"], env={"LC_ALL": "C"}).output
     last = [line for line in printed.splitlines() if " -L" in line or ' "-L' in line]
@@ -95,7 +95,7 @@ def _without_forced(command: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _values(words: Sequence[str], flag: str) -> Iterator[str]:
-    """What follows `flag` in its own word or in the next one, wherever it occurs."""
+    """The values of `flag` in `words`, in the same word or in the next one."""
     remaining = iter(words)
     for word in remaining:
         if word == flag:
@@ -105,5 +105,5 @@ def _values(words: Sequence[str], flag: str) -> Iterator[str]:
 
 
 def _lines(listed: str) -> tuple[str, ...]:
-    # A relative one lies in the folder of the build, which is new and empty.
+    # A relative folder is inside the build folder, which is new and empty.
     return tuple(line[1:] for line in listed.splitlines() if line.startswith(" /"))

@@ -1,7 +1,7 @@
-"""Finds the names under which a compiler or a linker looked in vain before it found what it read, or nothing.
+"""Finds the absent files that a compiler or a linker would have read instead of those that it read.
 
-A file that appears under such a name later is read instead, although nothing that was read has changed. A folder of
-names that is missing stands for all of them, with a slash at its end.
+If such a file appears later, the next build must read it, although no file that was read has changed. A missing folder,
+written with a trailing slash, represents all files in it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ class Lookups:
     """What the compilation of a unit looked for.
 
     Attributes:
-        absent: the names under which there is nothing.
-        unread: files that come first under a name that is asked for, and that were not read, as in code for other
-            systems; if one of them is new, it was perhaps not there yet when the compiler looked.
-        further: files that count as read: those that assembly code takes in, and those of which it was asked whether
-            they are there.
+        absent: the names of absent files.
+        unread: the first files for included names that were not read, as in code for other systems; a new one may not
+            have existed yet when the compiler looked.
+        further: files that count as read: those that assembly code embeds, and those that `__has_include` finds.
         is_complete: whether all such names are known.
     """
 
@@ -41,10 +40,10 @@ class Lookups:
 
 
 def header_lookups(unit: Unit, read: Sequence[Path], work: Path) -> Lookups:
-    """What the compilation of `unit` in the folder `work` looked for, of which it read the files `read`.
+    """What the compilation of `unit` in the folder `work` looked for; it read the files `read`.
 
     Raises:
-        BuildError: the compiler does not say where it looks.
+        BuildError: the compiler does not report its search path.
     """
     search = header_search(unit.command, work, cuda=unit.source.suffix == ".cu")
     asked = {Asked(name, None) for name in search.forced}
@@ -53,7 +52,7 @@ def header_lookups(unit: Unit, read: Sequence[Path], work: Path) -> Lookups:
         text = read_bytes(path) or b""
         asked |= asked_for(text, path)
         embedded += assembled(text)
-    # Names that are macros are not seen in the text; what they led to is.
+    # Names that are macros do not appear in the text, but the files that they expand to are known.
     asked |= {Asked(name, None) for path in read for name in _names(str(path), search.bracketed)}
     folders = _Folders(read)
     absent, unread, further = {f"{folder}/" for folder in search.missing}, set[str](), set[Path]()
@@ -78,7 +77,7 @@ def are_shadowed(read: Iterable[str], unit: Unit, folders: Iterable[Path], work:
     """Whether `unit`, in the folder `work`, would read another header from one of `folders` instead of one of `read`.
 
     Raises:
-        BuildError: the compiler does not say where it looks.
+        BuildError: the compiler does not report its search path.
     """
     search = header_search(unit.command, work, cuda=False)
     known = _Folders(())
@@ -87,7 +86,7 @@ def are_shadowed(read: Iterable[str], unit: Unit, folders: Iterable[Path], work:
 
 
 def library_shadows(linker: Sequence[str], flags: Sequence[str], read: Iterable[str]) -> set[str]:
-    """The absent files that would hide a library of `read`: in a folder before its own, or a shared one beside it.
+    """The absent files that would hide a library of `read`: in an earlier folder, or a shared one next to it.
 
     Args:
         linker: the program that links, with its first words.
@@ -95,7 +94,7 @@ def library_shadows(linker: Sequence[str], flags: Sequence[str], read: Iterable[
         read: the files that it read.
 
     Raises:
-        BuildError: the compiler does not say where it looks.
+        BuildError: the compiler does not report its search path.
     """
     searched = [os.path.realpath(folder) for folder in library_search(linker, flags)]
     folders = _Folders(())
@@ -113,7 +112,7 @@ def library_shadows(linker: Sequence[str], flags: Sequence[str], read: Iterable[
 
 
 class _Folders:
-    """Looks for names in folders, and remembers what there is."""
+    """Looks for names in folders, and caches their contents."""
 
     def __init__(self, read: Iterable[Path]) -> None:
         self._read = frozenset(map(str, read))
@@ -121,7 +120,7 @@ class _Folders:
         self._names: dict[str, frozenset[str] | None] = {}
 
     def look(self, places: Iterable[str], asked: Asked) -> tuple[set[str], set[str]]:
-        """The absent names before the first file of this name, or the last, and those files that were not read."""
+        """The absent names before the first file (for `is_next`, the last), and the files that were not read."""
         before, since, unread = set[str](), set[str](), set[str]()
         for place in places:
             missing = self.missing(place, asked.name)
@@ -168,11 +167,11 @@ class _Folders:
 
 
 def _names(path: str, folders: Sequence[str]) -> Iterator[str]:
-    """The names under which `path` is found in `folders`."""
+    """The names of `path` relative to those of `folders` that contain it."""
     yield from (path[len(folder) + 1 :] for folder in folders if path.startswith(f"{folder}/"))
 
 
 def _assembled_file(name: str | None, folders: Sequence[str]) -> Path | None:
-    """The file that assembly code calls `name`; None if it is not known which."""
+    """The file that assembly code embeds as `name`; None if it is unknown."""
     places = (Path(folder, name) for folder in ("", *folders)) if name else iter(())
     return next((place for place in places if place.is_absolute() and place.is_file()), None)

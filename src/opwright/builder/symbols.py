@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# The symbols of the registration macros: opwright's, and PyTorch's two, whose static object has a mangled name with its
-# length first, after its C++ namespaces. (Their static function is often inlined.)
+# The symbols of the registration macros: opwright's, and PyTorch's two, whose static object has a mangled name: its C++
+# namespaces, its length, and the name itself. (Their static function is often inlined.)
 _OURS = re.compile(r"^opwright_defines_(\w+)$")
-# The libraries of Python and of PyTorch for Python, and what they define.
+# The libraries of Python and of PyTorch for Python, and the symbols that they define.
 _PYTHONS = re.compile(r"^libpython|^libtorch_python")
 _PYTHON_CALL = re.compile(r"^_?Py[A-Z_]|^_?THP[A-Z]|^_ZN8pybind11")
-# What libtorch offers to register operators with: torch::Library, RegisterOperators, the stable ABI.
+# libtorch's functions that register operators: torch::Library, RegisterOperators, the stable ABI.
 _REGISTERS = re.compile(r"^_ZNR?5torch7Library|^_ZN3c1017RegisterOperators|_library_(?:init|def|impl)")
-# The function that nvcc makes to launch a kernel, with the length of its name first.
+# The function that nvcc generates to launch a kernel; its name is preceded by its length.
 _LAUNCHER = re.compile(r"(?<!\d)(\d+)__device_stub_(_Z\w+)")
 # The mangled name of a function without a namespace, which is registered as its plain name if it is `extern "C"`.
 _SIMPLE = re.compile(r"_Z(\d+)(\w+)")
@@ -36,7 +36,7 @@ _TORCHS = re.compile(r"^_Z(?:N\w*?)?L(\d+)((?:STABLE_)?TORCH_LIBRARY_static_init
 
 
 def defined_namespaces(path: Path) -> Counter[str]:
-    """The namespaces that `path` defines, with `TORCH_LIBRARY` or an equivalent, and how often it defines each.
+    """The namespaces that `path` defines with `TORCH_LIBRARY` or an equivalent, and how often it defines each.
 
     Raises:
         LoadError: the file cannot be read, or is not an ELF file.
@@ -44,7 +44,7 @@ def defined_namespaces(path: Path) -> Counter[str]:
     found: Counter[str] = Counter()
     with _readable(path) as file:
         for names in _symbol_tables(ELFFile(file)):
-            # A symbol may be in several tables, and a static one in one table several times.
+            # A symbol may be in several tables, and a static one several times in the same table.
             found |= Counter(namespace for name in names if (namespace := _namespace(name)))
     return found
 
@@ -64,7 +64,7 @@ def has_torch_library(path: Path, namespace: str) -> bool:
     Raises:
         LoadError: the file cannot be read, or is not an ELF file.
     """
-    # The names of symbols are text in the file: most files have none of these, and parsing a large one takes long.
+    # Symbol names are plain text in the file. Most files contain none of these, and parsing a large file is slow.
     if not mentions(path, f"TORCH_LIBRARY_static_init_{namespace}"):
         return False
     with _readable(path) as file:
@@ -84,7 +84,7 @@ def may_define_operators(path: Path, namespace: str) -> bool:
 
 
 def registers_without_opwright(path: Path) -> bool:
-    """Whether the file registers anything with PyTorch by itself: by one of PyTorch's macros, or RegisterOperators.
+    """Whether the file registers operators without opwright: by one of PyTorch's macros, or RegisterOperators.
 
     Raises:
         LoadError: the file cannot be read.
@@ -93,7 +93,7 @@ def registers_without_opwright(path: Path) -> bool:
 
 
 def address_of(path: Path, symbol: str) -> int | None:
-    """The address of a symbol, relative to where the shared object is loaded; None if it is stripped.
+    """The address of a symbol, relative to the base address of the shared object; None if it is stripped.
 
     Raises:
         LoadError: the file cannot be read, or is not an ELF file.
@@ -108,7 +108,8 @@ def address_of(path: Path, symbol: str) -> int | None:
 def cuda_kernels(path: Path) -> list[str]:
     """The names of the CUDA kernels in a shared object, sorted; none if its symbols were stripped.
 
-    They are mangled. For a kernel without a namespace the plain name is there too, which it has if it is `extern "C"`.
+    The names are mangled. A kernel outside any namespace is also listed under its plain name, because it may be
+    `extern "C"`.
 
     Raises:
         LoadError: the file cannot be read, or is not an ELF file.
@@ -157,12 +158,12 @@ def python_calls(path: Path) -> list[str]:
 
 
 def is_pythons(symbol: str) -> bool:
-    """Whether a symbol belongs to Python, or to PyTorch's library for Python."""
+    """Whether a symbol belongs to Python or to PyTorch's library for Python."""
     return _PYTHON_CALL.match(symbol) is not None
 
 
 def module_names(path: Path) -> list[str]:
-    """The names under which Python can import a shared object: those of the `PyInit_` functions that it exports.
+    """The names under which Python can import a shared object, from the `PyInit_` functions that it exports.
 
     Raises:
         LoadError: the file cannot be read, or is not an ELF file.
@@ -192,7 +193,7 @@ def _readable(path: Path) -> Iterator[BinaryIO]:
         msg = f"{path} cannot be read: {error.strerror}"
         raise LoadError(msg) from error
     except (ELFError, ValueError, AssertionError, struct.error) as error:
-        msg = f"{path} is not a shared object: expected an ELF file, as `opwright build` makes one ({error})"
+        msg = f"{path} is not a shared object: expected an ELF file, as built by `opwright build` ({error})"
         raise LoadError(msg) from error
 
 
@@ -203,7 +204,7 @@ def _symbols(elf: ELFFile, table: str) -> Iterator[Any]:
 
 
 def _undefined(elf: ELFFile, table: str) -> list[str]:
-    """The names in `table` that another object has to define."""
+    """The names in `table` that another object must define."""
     return [
         symbol.name
         for symbol in _symbols(elf, table)

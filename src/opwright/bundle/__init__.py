@@ -1,1 +1,1 @@
-"""Writes bundles: a model, its operators, and all that a process without Python has to know of them."""
+"""Writes bundles: a model, its operators, and everything that a process without Python needs to run them."""

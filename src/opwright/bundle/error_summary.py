@@ -1,4 +1,4 @@
-"""Sums up an exception of the user's code in one line, with what to do if an operator is missing."""
+"""Summarizes an exception of the user's code in one line, and suggests a fix if an operator is missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_OPERATOR = re.compile(
 
 
 def error_summary(error: BaseException) -> str:
-    """The first line of `error`; if an operator is missing, how to name its library."""
+    """The first line of `error`, or how to name the library of a missing operator."""
     missing = _NO_OPERATOR.search(str(error))
     if missing is None:
         return first_line(error)

@@ -1,4 +1,4 @@
-"""The GPU that a bundle is made for: whether there is one, which generation it is, and how it multiplies meanwhile."""
+"""The GPU that a bundle is built for: whether it exists, its generation, and how it multiplies during shipping."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def require_gpu() -> None:
-    """Check that this PyTorch can use a GPU.
+    """Check that PyTorch can use a GPU.
 
     Raises:
         BundleError: it cannot.
@@ -22,10 +22,10 @@ def require_gpu() -> None:
     if torch.version.cuda is None:
         why = f"PyTorch {torch.__version__} is not a CUDA build. Install one"
     elif not torch.cuda.is_available():
-        why = "PyTorch finds none. Ship on a machine with a GPU like those that the bundle is for"
+        why = "PyTorch finds no GPU. Ship on a machine with a GPU of the kind that the bundle is for"
     else:
         return
-    msg = f"device='cuda' needs a GPU that this PyTorch can use: {why}, or ship the model for the CPU"
+    msg = f"device='cuda' requires a GPU that PyTorch can use: {why}, or ship the model for the CPU"
     raise BundleError(msg)
 
 
@@ -36,7 +36,7 @@ def capability() -> tuple[int, int]:
 
 @contextlib.contextmanager
 def whole_float32() -> Iterator[None]:
-    """No TF32: cuDNN and cuBLAS multiply the numbers of float32 as they are, as the host has them do."""
+    """Disable TF32, so that cuDNN and cuBLAS multiply in full float32, as in the host."""
     settings: tuple[Any, ...] = (torch.backends.cudnn, torch.backends.cuda.matmul)
     before = [one.allow_tf32 for one in settings]
     try:

@@ -1,4 +1,4 @@
-"""Ships a model: makes a bundle of it, its operators and its goldens."""
+"""Ships a model: builds a bundle from it, its operators and its goldens."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class Shipped:
     Attributes:
         path: its folder.
         manifest: its manifest.
-        notes: what the user should know.
-        differences: how far results deviated from those of eager PyTorch, or of the migrated model, after each
-            transform: the largest difference of an element, relative to its scale.
-        by_output: the same by the output's name.
+        notes: remarks for the user.
+        differences: the deviation from the results of eager PyTorch, or of the migrated model, after each transform:
+            the largest difference of an element, relative to its scale.
+        by_output: the same, keyed by the output's name.
     """
 
     path: Path
@@ -92,34 +92,35 @@ def ship(
 ) -> Shipped:
     """Write a bundle: a folder from which a process without Python runs a model.
 
-    After each transform the samples are run again, and a transform that changes results is refused. Either the whole
-    bundle is written or nothing.
+    After each transform the samples run again, and a transform that changes results is rejected. The bundle is written
+    completely or not at all.
 
     Args:
-        model: `file.py:callable` or `package.module:callable`, where the callable takes nothing and returns a module; a
-            saved model (`.pt`, `.pt2`); or a module. Beside the callable there may be `samples()`, which yields inputs
-            (tuples of tensors, lone tensors, or dicts by name), `shapes` and `images`.
-        ops: the operator libraries that it calls: folders of an op.py, or shared objects.
+        model: `file.py:callable` or `package.module:callable`, where the callable has no parameters and returns a
+            module; a saved model (`.pt`, `.pt2`); or a module. The file of the callable may also define `samples()`,
+            which yields inputs (tuples of tensors, single tensors, or dicts by name), `shapes` and `images`.
+        ops: the operator libraries that it calls: folders with an op.py, or shared objects.
         output: the folder to write.
         format: `"torchscript"`, or `"aoti"` for a package that AOTInductor compiles.
-        cpu: for which processors a package is compiled: `"native"`, or a level such as `"x86-64-v3"`.
-        precision: what is computed in inside; inputs and outputs keep their dtypes.
-        device: where the model will run: `"cpu"`, or `"cuda"` for a GPU like this machine's. The samples may be
-            anywhere.
+        cpu: the processors that a package is compiled for: `"native"`, or a level such as `"x86-64-v3"`.
+        precision: the dtype that the model computes in; inputs and outputs keep their dtypes.
+        device: the device that the model will run on: `"cpu"`, or `"cuda"` for a GPU like this machine's. The samples
+            may be on any device.
         weights: a file with the model's state dict.
-        like: a TorchScript model to migrate from: the module is given its weights, and must give its results.
-        shapes: by the name of an input its shape, such as `float32[1..64,3,224,224]`.
+        like: a TorchScript model to migrate from: the module receives its weights, and must return its results.
+        shapes: the shape of each input, such as `float32[1..64,3,224,224]`, keyed by the input's name.
         samples: sample inputs, or a file with them: `.pt`, `.npz`, `.npy`.
-        tolerance: how far an element may lie from eager PyTorch's, relative to its scale (docs/format.md).
-        self_contained: add the host program and PyTorch's libraries; not for a GPU.
-        trust: load saved models (`model`, `like`) that may run any code on this machine as you. Only for files that
-            you, or people whom you trust, have made.
+        tolerance: the largest allowed difference of an element from eager PyTorch, relative to its scale
+            (docs/reference/format.md).
+        self_contained: add the host program and PyTorch's libraries; not supported for a GPU.
+        trust: load saved models (`model`, `like`) that can run arbitrary code on this machine as you. Only for files
+            from you, or from people whom you trust.
         force: replace an existing bundle.
-        progress: where steps are shown; a line on a terminal by default.
+        progress: where steps are shown; by default, a line on a terminal.
 
     Raises:
-        BundleError: the model cannot be shipped with these arguments; the message says what to do.
-        OpwrightError: a library cannot be built or opened; the class says which.
+        BundleError: the model cannot be shipped with these arguments; the message contains a fix.
+        OpwrightError: a library cannot be built or loaded; the class names the step.
     """
     _check_choices(format=format, cpu=cpu, precision=precision, device=device, tolerance=tolerance)
     gpu = _gpu(self_contained=self_contained) if device == "cuda" else None
@@ -131,7 +132,7 @@ def ship(
         shown.step("operator libraries")
         libraries = open_libraries(ops, gpu)
         shown.step("model")
-        # The caller's own module is not changed.
+        # Do not change the caller's module.
         own = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model
         source = find_source(own, trust=trust, device=device)
         _check_takes_weights(source, weights or like)
@@ -142,7 +143,7 @@ def ship(
             old = migrated(source, Path(like), weights_too=weights is None, trust=trust, device=device)
         given = read_samples(Path(samples)) if isinstance(samples, (str, Path)) else samples
         inputs = find_inputs(source, given, shapes or {}).on(device)
-        if gpu is not None:  # not before: the author's file may set it otherwise
+        if gpu is not None:  # after the author's file has run, which may set it too
             settings.enter_context(whole_float32())
         truth = "eager PyTorch" if like is None else Path(like).name
         shown.step(f"samples in {truth}")
@@ -151,7 +152,7 @@ def ship(
         comparator = Comparator(goldens.all, allowed, truth, on_compare=shown.step)
         work = Compilation(source, folder.path / _MODEL_FILES[format], precision, device, comparator, shown)
         if inputs.made_up:
-            work.notes.append("there are no samples: the goldens are random numbers of the given shapes")
+            work.notes.append("there are no samples: the goldens use random inputs of the given shapes")
         if old is not None:
             comparator.compare("the source", source.model, advice=SAME_MODEL)
         package = Package(write_torchscript(work)) if format == "torchscript" else write_package(work, inputs, cpu)
@@ -166,7 +167,7 @@ def ship(
         manifest = Manifest(
             format=FORMAT,
             opwright=version("opwright"),
-            # `_check_choices` has checked what is chosen among.
+            # `_check_choices` has validated the choices.
             model=ModelFile(work.path.name, cast("Any", format), cast("Any", precision)),
             torch=_torch_versions(format),
             device=cast("Any", device),
@@ -198,7 +199,7 @@ def _check_choices(*, format: str, cpu: str, precision: str, device: str, tolera
             msg = f"{what}={value!r} is not supported; expected {' or '.join(map(repr, known))}"
             raise BundleError(msg)
     if format == "torchscript" and cpu != "native":
-        msg = f"TorchScript holds no machine code that cpu={cpu!r} could choose: leave --cpu out, or use --format aoti"
+        msg = f"TorchScript contains no machine code, so cpu={cpu!r} has no effect: omit --cpu, or use --format aoti"
         raise BundleError(msg)
     if tolerance is not None and not 0 <= tolerance < 1:
         msg = f"tolerance={tolerance!r} is not supported; expected a relative difference: 0 or more, and less than 1"
@@ -210,7 +211,7 @@ def _gpu(*, self_contained: bool) -> Capability:
     if self_contained:
         msg = (
             "a self-contained bundle for a GPU is not supported: PyTorch's CUDA libraries depend on the driver of the "
-            "machine. Leave --self-contained out, and run the bundle where a CUDA build of PyTorch is installed"
+            "machine. Omit --self-contained, and run the bundle where a CUDA build of PyTorch is installed"
         )
         raise BundleError(msg)
     require_gpu()
@@ -219,7 +220,7 @@ def _gpu(*, self_contained: bool) -> Capability:
 
 def _cuda(gpu: Capability, format: str, libraries: list[Opened], notes: list[str]) -> Cuda | None:
     notes.extend(
-        f"{library.given} was built elsewhere: which GPUs it serves is not known"
+        f"{library.given} was built elsewhere, so the GPUs that it supports are unknown"
         for library in libraries
         if library.flags is None
     )
@@ -232,7 +233,7 @@ def _cuda(gpu: Capability, format: str, libraries: list[Opened], notes: list[str
 
 def _check_takes_weights(source: Source, given: str | Path | None) -> None:
     if given is not None and (source.kind != "module" or not isinstance(source.model, torch.nn.Module)):
-        msg = f"{source.name} is a saved model, which has its weights: leave --weights out, or name the callable"
+        msg = f"{source.name} is a saved model, which contains its weights: omit --weights, or name the callable"
         raise BundleError(msg)
 
 
@@ -240,11 +241,11 @@ def _features(needed: tuple[str, ...], libraries: list[Opened], notes: list[str]
     features = set(needed)
     for library in libraries:
         if library.flags is None:
-            notes.append(f"{library.given} was built elsewhere: which features it needs of a processor is not known")
+            notes.append(f"{library.given} was built elsewhere, so the processor features that it needs are unknown")
         else:
             features.update(features_needed(library.flags, notes.append))
     if beyond := sorted(features - processor_features()):
-        notes.append(f"this machine itself cannot run the bundle: its processor lacks {', '.join(beyond)}")
+        notes.append(f"this machine cannot run the bundle: its processor lacks {', '.join(beyond)}")
     return tuple(sorted(features))
 
 
@@ -264,7 +265,7 @@ def _write_goldens(goldens: Goldens, folder: Path) -> tuple[str, ...]:
 
 def _torch_versions(format: str) -> TorchVersions:
     this = this_release()
-    # AOTInductor's code calls into the PyTorch that it was compiled with.
+    # AOTInductor's code calls into the PyTorch release that compiled it.
     return TorchVersions(str(torch.__version__), this, this if format == "aoti" else None)
 
 

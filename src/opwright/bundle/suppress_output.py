@@ -1,4 +1,4 @@
-"""Suppresses what PyTorch prints while it exports, compiles and loads."""
+"""Suppresses PyTorch's output while it exports, compiles and loads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def suppress_output() -> Iterator[None]:
-    """No warnings, log lines and printed graphs: what matters of them is in the exception that follows."""
+    """Suppress warnings, log lines and printed graphs: the exception that follows them contains what matters."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

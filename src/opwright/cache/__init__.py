@@ -1,1 +1,1 @@
-"""Finished builds, kept by content: found again, shared between users, and removed when they are old."""
+"""Caches finished builds by content: finds them again, shares them between users, and removes old ones."""

@@ -1,4 +1,4 @@
-"""How much a cache may hold, and for how long."""
+"""The limits of a cache: its size, and the age of its entries."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?", flags=re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Bound:
-    """The bound of a cache.
+    """The limits of a cache.
 
     Attributes:
-        size: the most bytes that it holds; None for any number.
-        age_s: how long things stay that nobody uses, in seconds; None for ever.
+        size: the maximum size in bytes; None for no limit.
+        age_s: the maximum time since an entry was last used, in seconds; None for no limit.
     """
 
     size: int | None = 10 * 10**9
@@ -29,7 +29,7 @@ class Bound:
 
     @staticmethod
     def chosen() -> Bound:
-        """The bound that `$OPWRIGHT_CACHE_SIZE` chooses, or the default one.
+        """The limits that `$OPWRIGHT_CACHE_SIZE` sets, or the default ones.
 
         Raises:
             CacheError: its value is not a size.

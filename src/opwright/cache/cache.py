@@ -1,21 +1,21 @@
-"""Stores finished objects and libraries, found by what they were built from.
+"""Stores finished objects and libraries, keyed by what they were built from.
 
 Layout, below one folder:
-    recipes/<recipe>.json   for each set of files that a build of the recipe read, which product it gave
+    recipes/<recipe>.json   the product of the recipe for each set of files that a build of it read
     objects/<content>.o
     libraries/<content>/    <name>.so
     precompiled/<content>/  headers.h.gch
-    folders/<recipe>/       what another build system installed; <recipe>.json says what each file holds
-    inductor/               what Inductor keeps, in its own way
-    inline/<content>/       sources that were given as strings
-    entries/<…>.json        what each of these is; dated when it was last used
+    folders/<recipe>/       files that another build system installed; <recipe>.json lists the state of each
+    inductor/               Inductor's own cache
+    inline/<content>/       sources that were passed as strings
+    entries/<…>.json        a description of each entry, dated when the entry was last used
     work/<recipe>.<…>/      a build in progress; only the build itself reads it
-    locks/<recipe>.lock     held by the process that builds; the system releases it when the process ends
-    locks/keep              shared by those that put things in place, and held alone by whoever removes them
+    locks/<recipe>.lock     held by the building process; the system releases it when the process exits
+    locks/keep              shared by processes that add entries, and held exclusively to remove them
     locks/builds            shared by all builds
 
-Every file is made in a folder below work/ and renamed when it is complete and on the disk. What a file holds is
-compared with its digest before it is given out, unless the system says that nobody has changed it since.
+Every file is created in a folder below work/, and renamed after it is complete and flushed to disk. The content of a
+file is compared with its digest before the file is used, unless its metadata shows that it has not changed.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from opwright.cache.entries import Entry
     from opwright.cache.prune import Pruned
 
-# Headers change back and forth with branches. Beyond this many sets, the oldest is dropped.
+# Switching branches changes headers back and forth. Beyond this number of sets, the oldest is dropped.
 _MOST_VARIANTS = 8
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE}
 
 
 def digest(parts: Iterable[str | bytes]) -> str:
-    """A name for content, which is equal only for equal parts."""
+    """A hash of `parts` that is equal only for equal parts."""
     hasher = hashlib.sha256()
     for part in parts:
         raw = part.encode(errors="surrogateescape") if isinstance(part, str) else part
@@ -67,11 +67,11 @@ class Cache:
     """Finished builds, keyed by content.
 
     Args:
-        root: the folder; by default `$OPWRIGHT_CACHE`, else the user's cache folder, and below it, for what it lacks,
-            the folders that `$OPWRIGHT_SHARED_CACHE` names, where nothing is written.
+        root: the folder; by default `$OPWRIGHT_CACHE` or the user's cache folder, and, for entries that it lacks, the
+            folders in `$OPWRIGHT_SHARED_CACHE`, which are only read.
 
     Raises:
-        CacheError: a folder that `$OPWRIGHT_SHARED_CACHE` names can be written by anybody.
+        CacheError: a folder in `$OPWRIGHT_SHARED_CACHE` is world-writable.
     """
 
     def __init__(self, root: Path | None = None) -> None:
@@ -85,16 +85,16 @@ class Cache:
     # -- objects and libraries ----------------------------------------------------------------------
 
     def find(self, recipe: str) -> Path | None:
-        """The object or library of `recipe` from files as they are now; None if the cache lacks it or it is damaged."""
+        """The object or library of `recipe` for the current files; None if it is missing or damaged."""
         found = self.find_with_read(recipe)
         return found[0] if found else None
 
     def find_with_read(self, recipe: str) -> tuple[Path, dict[str, FileState]] | None:
-        """What `find` finds, and what was read to make it, each file with its state."""
+        """The result of `find`, and the files that were read to build it, each with its state."""
         return next(filter(None, (layer.find(recipe) for layer in (self._own, *self._shared))), None)
 
     def files_read(self, recipe: str) -> set[str]:
-        """The files that compilers read for `recipe`, besides the source; empty if that was never compiled."""
+        """The files that compilers read for `recipe`, in addition to the source; empty if it was never compiled."""
         return self._own.files_read(recipe)
 
     def keep_object(
@@ -105,16 +105,15 @@ class Cache:
         absent: Iterable[str] = (),
         about: Mapping[str, str] | None = None,
     ) -> Path:
-        """Move the object `product`, made in a folder of `building`, into the cache.
-
-        Where it is not known what was read, `read` is None, and `find` will not find the product.
+        """Move the object `product`, created in a folder of `building`, into the cache.
 
         Args:
             recipe: the key.
             product: the file.
-            read: what the compiler read, each with its state then.
-            absent: files that it would have read instead, had they been there, and folders, which end with a slash.
-            about: what to list of it: its `name`, and for what it was made.
+            read: the files that the compiler read, each with its state at that time; None if they are not known, in
+                which case `find` will not find the product.
+            absent: files that it would have read instead if they existed, and folders, which end with a slash.
+            about: the description of the entry: its `name`, and what it was built from.
         """
         return self._keep(recipe, product, lambda content: f"objects/{content}.o", read, absent, about)
 
@@ -146,10 +145,10 @@ class Cache:
         absent: Iterable[str] = (),
         about: Mapping[str, str] | None = None,
     ) -> Path:
-        """Move precompiled headers and the `header` that names them into the cache; otherwise as `keep_object`."""
+        """Move precompiled headers, and the `header` that includes them, into the cache; otherwise as `keep_object`."""
 
         def place(content: str) -> str:
-            # The header first: what has a record is complete.
+            # The header first, because a product with a record must be complete.
             place_file(header, self.root / "precompiled" / content / header.name, self.root)
             return f"precompiled/{content}/{product.name}"
 
@@ -170,7 +169,7 @@ class Cache:
             where = place(content[:40])
             kept = self.root / where
             self._usage.describe(content[:40], about or {}, product.parent)
-            # One of the same content stays: over a network, another machine may have mapped it.
+            # An existing file with the same content stays: over a network, another machine may have mapped it.
             if not (is_inside(self.root, where) and holds_content(kept, made.size, content)):
                 place_file(product, kept, self.root)
             if read is None:
@@ -189,13 +188,13 @@ class Cache:
         return next(filter(None, (layer.find_folder(recipe) for layer in (self._own, *self._shared))), None)
 
     def keep_folder(self, recipe: str, product: Path, about: Mapping[str, str] | None = None) -> Path:
-        """Move the finished folder `product`, made in a folder of `building`, into the cache; `about` as elsewhere."""
+        """Move the finished folder `product` of a `building` into the cache; arguments as for `keep_object`."""
         with self._writing(), self._usage.keeping():
             folder = self.root / "folders" / recipe
             folder.parent.mkdir(parents=True, exist_ok=True)
             flush_tree(product)
             self._usage.describe(recipe, about or {}, product.parent)
-            if os.path.lexists(folder):  # damaged: it goes with the rest of the work folder
+            if os.path.lexists(folder):  # damaged: it is removed with the work folder
                 folder.rename(product.with_name("damaged"))
             product.rename(folder)
             files = {
@@ -212,7 +211,7 @@ class Cache:
         """A file that contains `text`; the path is the same for the same text."""
         content = digest([text, name])
         raw = text.encode(errors="surrogateescape")
-        # A shared one first: what was built from it is found by its path.
+        # Shared files first: products built from a file are found by its path.
         for layer in (*self._shared, self._own):
             if (found := layer.find_source(content, name, raw)) is not None:
                 return found
@@ -225,16 +224,16 @@ class Cache:
         return path
 
     def holds(self, path: Path) -> bool:
-        """Whether `path` lies in this cache or in a shared one, where the name of a source is a hash of its content."""
+        """Whether `path` is in this cache or a shared one, where the path of a source contains its hash."""
         return str(path).startswith(tuple(f"{layer.root}/" for layer in (self._own, *self._shared)))
 
-    # -- what other programs keep -------------------------------------------------------------------
+    # -- folders of other programs ------------------------------------------------------------------
 
     def foreign_folder(self, name: str) -> Path:
-        """A folder for what another program caches in its own way, such as Inductor.
+        """A folder in which another program, such as Inductor, keeps its own cache.
 
         Raises:
-            CacheError: it cannot be made.
+            CacheError: it cannot be created.
         """
         folder = self.root / name
         with self._writing():
@@ -244,7 +243,7 @@ class Cache:
 
     @contextlib.contextmanager
     def using_foreign_folder(self, name: str) -> Iterator[Path]:
-        """The same, of which nothing is removed meanwhile."""
+        """The same folder, from which nothing is removed in this context."""
         folder = self.foreign_folder(name)
         with contextlib.ExitStack() as held:
             with self._writing():
@@ -252,10 +251,10 @@ class Cache:
                 held.enter_context(locked(self.root / "locks" / name, shared=True))
             yield folder
 
-    # -- what is there ------------------------------------------------------------------------------
+    # -- contents -----------------------------------------------------------------------------------
 
     def entries(self) -> dict[Path, list[Entry]]:
-        """What this cache holds, and then the shared ones, by their folders, the most recently used first.
+        """The entries of this cache and then of the shared ones, by folder, the most recently used first.
 
         Raises:
             CacheError: one of them cannot be read.
@@ -265,7 +264,7 @@ class Cache:
         roots = [layer.root for layer in (self._own, *self._shared)]
         for root in roots:
             if root.exists() and not os.access(root, os.R_OK | os.X_OK):
-                msg = f"the cache at {root} cannot be read: fix its permissions, or set OPWRIGHT_CACHE elsewhere"
+                msg = f"the cache at {root} cannot be read: fix its permissions, or choose another OPWRIGHT_CACHE"
                 raise CacheError(msg)
         return {root: list_entries(root) for root in roots}
 
@@ -283,11 +282,11 @@ class Cache:
             return measure(self.root)[0]
 
     def prune(self, bound: Bound, *, dry_run: bool = False) -> Pruned:
-        """Remove what is beyond `bound`, the least recently used first, and nothing that was used within a day.
+        """Remove the least recently used entries that exceed `bound`, except those used within the last day.
 
         Args:
-            bound: what may stay.
-            dry_run: only say what would be removed.
+            bound: the limits of the cache.
+            dry_run: only return what would be removed.
 
         Raises:
             CacheError: it cannot be written.
@@ -313,7 +312,7 @@ class Cache:
             with locked(self._builds, patience_s=0) as alone:
                 if alone:
                     return everything()
-        msg = f"the cache at {self.root} is in use: a build is in progress there. Wait for its end, or end it"
+        msg = f"the cache at {self.root} is in use by a build: wait until the build has finished, or stop it"
         raise CacheError(msg)
 
     # -- builds in progress -------------------------------------------------------------------------
@@ -322,12 +321,12 @@ class Cache:
     def building(self, recipe: str, on_wait: Callable[[str], None]) -> Iterator[Path]:
         """Hold the lock of `recipe`, and yield an empty folder to build in.
 
-        Other processes that need the same build wait, which `on_wait` reports to the user. The system
-        releases the lock when its holder dies, for whatever reason. At the end, if the cache is larger than its
-        bound, what was not used for longest is removed.
+        Other processes that require the same build wait, which `on_wait` reports to the user. The system releases the
+        lock when its holder exits, for any reason. Afterwards, if the cache exceeds its limits, the least recently used
+        entries are removed.
 
         Raises:
-            CacheError: the cache cannot be written, or its file system has no locks.
+            CacheError: the cache cannot be written, or its file system does not support locks.
         """
         from opwright.cache.prune import stay_within
         from opwright.cache.work import WorkFolders
@@ -353,7 +352,7 @@ class Cache:
         stay_within(bound, self.root)
 
     def _write(self, path: Path, text: str, work: Path) -> None:
-        (work / path.name).write_text(text)  # with the permissions of other files, so that others can read it
+        (work / path.name).write_text(text)  # with default permissions, so that other users can read it
         place_file(work / path.name, path, self.root)
 
     @contextlib.contextmanager
@@ -365,10 +364,10 @@ class Cache:
 
 
 def cannot_write(root: Path, why: str) -> CacheError:
-    """The error for a cache that `why` keeps from being written."""
+    """The error for a cache that cannot be written because of `why`."""
     return CacheError(
         f"the cache at {root} cannot be written: {why}. "
-        "Free some space, fix its permissions, or set OPWRIGHT_CACHE to a folder that can be written"
+        "Free some space, fix its permissions, or set OPWRIGHT_CACHE to a writable folder"
     )
 
 

@@ -1,4 +1,4 @@
-"""What is in a cache: each thing with its size, and when it was last used."""
+"""Lists the entries of a cache, each with its size and the time of its last use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OLDER = "older layout"
-# Folders of things that have entries, each with what one of them is called.
+# Folders of entries that have description files, each with the name of its kind.
 _KINDS = {
     "libraries": "library",
     "objects": "object",
@@ -25,22 +25,22 @@ _KINDS = {
     "folders": "folder",
     "inline": "source",
 }
-# Folders that hold nothing of their own.
+# Folders that contain no entries.
 _ASIDE = {"entries", "recipes", "locks", "work"}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing in a cache.
+    """One entry of a cache.
 
     Attributes:
         kind: `library`, `object`, `precompiled`, `folder`, `source`, or the name of another program's folder.
         place: the file or the folder.
-        size: in bytes.
-        used_at: when it was last used, in seconds since the epoch, to within an hour.
-        name: what it is called: for a library its namespace.
-        about: for what it was made: `torch`, `compiler` and `source`, each where it is known.
-        date: the file whose date says when it was last used; None for what other programs keep.
+        size: its size in bytes.
+        used_at: the time of its last use, in seconds since the epoch, to within an hour.
+        name: its name; for a library, its namespace.
+        about: what it was built from: `torch`, `compiler` and `source`, where known.
+        date: the file whose date is the time of the last use; None for entries of other programs.
     """
 
     kind: str
@@ -53,13 +53,13 @@ class Entry:
 
 
 def list_entries(root: Path) -> list[Entry]:
-    """Everything in the cache at `root`, the most recently used first."""
+    """All entries of the cache at `root`, the most recently used first."""
     found = [*_own(root), *_foreign(root), *_older(root)]
     return sorted(found, key=lambda entry: entry.used_at, reverse=True)
 
 
 def last_use(entry: Entry) -> float:
-    """When `entry` was last used, as the file system says by now."""
+    """The current time of the last use of `entry`, read from the file system."""
     if entry.date is not None:
         with contextlib.suppress(OSError):
             return entry.date.stat().st_mtime
@@ -67,12 +67,12 @@ def last_use(entry: Entry) -> float:
 
 
 def bookkeeping(root: Path) -> int:
-    """The size in bytes of what the cache at `root` writes about the things in it."""
+    """The size in bytes of the records and descriptions in the cache at `root`."""
     return sum(measure(root / name)[0] for name in ("recipes", "entries") if (root / name).is_dir())
 
 
 def measure(path: Path | str) -> tuple[int, float]:
-    """The size in bytes of a file, or of all files in a folder, and when the last of them was written or moved."""
+    """The size in bytes of a file, or of all files in a folder, and the time of the last write or move."""
     size, newest = 0, float("-inf")
     with contextlib.suppress(OSError):
         status = os.lstat(path)

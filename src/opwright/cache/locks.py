@@ -1,4 +1,4 @@
-"""Whether the file system of a cache has locks, without which several builds at once are not safe."""
+"""Checks whether the file system of a cache supports locks, which concurrent builds require."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def locks_reach(folder: Path) -> bool:
-    """Whether a lock in `folder` is seen by all that can use it, as far as the system says what it lies on."""
+    """Whether locks in `folder` reach every machine that can use it, as far as its file system is known."""
     mount = mount_of(folder)
     return mount is None or mount.locks_reach_other_machines
 
@@ -22,7 +22,7 @@ def check_locks(path: Path) -> None:
     """Check that the file at `path`, in the folder of locks of a cache, can be locked.
 
     Raises:
-        CacheError: its file system has no locks, without which several builds at once are not safe.
+        CacheError: its file system does not support locks, which concurrent builds require.
         OSError: it cannot be opened.
     """
     try:
@@ -34,7 +34,7 @@ def check_locks(path: Path) -> None:
         mount = mount_of(path)
         kind = f" ({mount.kind}, at {mount.point})" if mount else ""
         msg = (
-            f"the cache at {path.parents[1]} cannot be used: its file system{kind} has no locks ({error.strerror}), "
-            "which several builds at once need. Set OPWRIGHT_CACHE to a folder on a disk of this machine"
+            f"the cache at {path.parents[1]} cannot be used: its file system{kind} does not support locks "
+            f"({error.strerror}), which concurrent builds require. Set OPWRIGHT_CACHE to a folder on a local disk"
         )
         raise CacheError(msg) from error

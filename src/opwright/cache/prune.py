@@ -1,7 +1,8 @@
-"""Removes from a cache what was not used for longest.
+"""Removes the least recently used entries from a cache.
 
-A thing is moved out of its place in one step, alone with the lock that builds share to put things in place and to renew
-their dates, and only if its date is still the one that it was chosen by. So a build finds it whole or not at all.
+An entry is moved out of the cache atomically, while holding exclusively the lock that builds share to add entries and
+renew their dates, and only if its date has not changed since it was selected. A build therefore finds an entry complete
+or not at all.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from opwright.storage.lock import locked
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# How often builds look at the size of the cache.
+# How often builds check the size of the cache.
 INTERVAL_S = 600.0
-# How long to wait for a moment in which nothing is put in place.
+# How long to wait for a moment in which no entry is added.
 _PATIENCE_S = 5.0
 _LOCK = "prune"
 _PRODUCT = re.compile(rb'"product": "([^"]+)"')
@@ -35,12 +36,12 @@ _PRODUCT = re.compile(rb'"product": "([^"]+)"')
 
 @dataclass(frozen=True)
 class Pruned:
-    """What was removed from a cache.
+    """The entries that were removed from a cache.
 
     Attributes:
-        removed: each thing, or what would be removed.
-        size: the bytes that are left.
-        spared: the bytes of what was used too recently to be removed.
+        removed: the removed entries, or those that would be removed.
+        size: the remaining bytes.
+        spared: the bytes of entries that were used too recently to be removed.
     """
 
     removed: tuple[Entry, ...]
@@ -49,7 +50,7 @@ class Pruned:
 
 
 def stay_within(bound: Bound, root: Path) -> None:
-    """Prune the cache at `root` after a build, unless a build did so a short time ago. Errors are ignored."""
+    """Prune the cache at `root` after a build, unless a build did so recently. Errors are ignored."""
     stamp = root / "pruned"
     with contextlib.suppress(OSError):
         with contextlib.suppress(FileNotFoundError):
@@ -60,18 +61,18 @@ def stay_within(bound: Bound, root: Path) -> None:
         if mount is None or not mount.is_network:
             prune(root, bound)
         elif mount.locks_reach_other_machines:
-            # A process on another machine loses what it has opened, and may run for long: only what is very old goes.
+            # A process on another machine loses files that it has opened, and may run long: remove only old entries.
             prune(root, Bound(None, bound.age_s))
 
 
 def prune(root: Path, bound: Bound, *, spared_s: float = SPARED_S, dry_run: bool = False) -> Pruned:
-    """Remove what is beyond `bound`, the least recently used first.
+    """Remove the least recently used entries that exceed `bound`.
 
     Args:
         root: the folder of the cache.
-        bound: what may stay.
-        spared_s: what was used within this many seconds stays in any case.
-        dry_run: only say what would be removed.
+        bound: the limits of the cache.
+        spared_s: entries used within this many seconds always stay.
+        dry_run: only return what would be removed.
 
     Raises:
         OSError: the cache cannot be written.
@@ -84,7 +85,7 @@ def prune(root: Path, bound: Bound, *, spared_s: float = SPARED_S, dry_run: bool
     removed: list[Entry] = []
     now = _now(root)
     with locked(root / "locks" / f"{_LOCK}.lock", patience_s=0) as alone:
-        if alone:  # else another process is at it
+        if alone:  # otherwise another process is pruning
             chosen = _chosen(entries, bound, now, spared_s, bookkeeping(root))
             removed = [entry for entry in chosen if _remove(root, entry)]
             if removed:
@@ -95,12 +96,12 @@ def prune(root: Path, bound: Bound, *, spared_s: float = SPARED_S, dry_run: bool
 
 
 def _chosen(entries: list[Entry], bound: Bound, now: float, spared_s: float, more: int) -> Iterator[Entry]:
-    """What goes, the least recently used first; `more` bytes are no things."""
+    """The entries to remove, the least recently used first; `more` bytes do not belong to entries."""
     left = sum(entry.size for entry in entries) + more
     for entry in reversed(entries):
         age_s = now - entry.used_at
         too_old = bound.age_s is not None and age_s > bound.age_s
-        # A version of opwright that uses an older layout leaves no trace of its use.
+        # An older layout does not record when entries are used.
         too_much = bound.size is not None and left > bound.size and entry.kind != OLDER
         if age_s >= spared_s and (too_old or too_much):
             left -= entry.size
@@ -108,7 +109,7 @@ def _chosen(entries: list[Entry], bound: Bound, now: float, spared_s: float, mor
 
 
 def _remove(root: Path, entry: Entry) -> bool:
-    """Remove `entry`, unless it was used, or put in place again, since it was listed."""
+    """Remove `entry`, unless it was used or added again after it was listed."""
     with contextlib.ExitStack() as held:
         if not held.enter_context(Usage(root).removing(_PATIENCE_S)):
             return False
@@ -119,7 +120,7 @@ def _remove(root: Path, entry: Entry) -> bool:
         if last_use(entry) > entry.used_at:
             return False
         (root / "work").mkdir(exist_ok=True)
-        # Like the folder of a build that died, for the next one to remove if this process is killed.
+        # Named like the folder of a killed build, so that the next build removes it if this process is killed.
         aside = Path(tempfile.mkdtemp(prefix=f"{_LOCK}.", dir=root / "work"))
         try:
             _take_away(entry, aside)
@@ -140,7 +141,7 @@ def _take_away(entry: Entry, aside: Path) -> None:
 
 
 def _sweep_records(root: Path) -> None:
-    """Remove the records of builds of which no product is left."""
+    """Remove the records of builds whose products do not exist any more."""
     for record in (root / "recipes").glob("*.json"):
         with contextlib.suppress(OSError):
             before = record.stat()
@@ -154,7 +155,7 @@ def _sweep_records(root: Path) -> None:
 
 
 def _sweep_entries(root: Path, now: float) -> None:
-    """Remove the entries of things that are gone."""
+    """Remove the description files of entries that do not exist any more."""
     dates = {entry.date for entry in list_entries(root)}
     for date in set((root / "entries").glob("*.json")) - dates:
         with contextlib.suppress(OSError), Usage(root).removing(_PATIENCE_S) as alone:
@@ -163,7 +164,7 @@ def _sweep_entries(root: Path, now: float) -> None:
 
 
 def _sweep_locks(root: Path, now: float) -> None:
-    """Remove the locks of builds that ended long ago."""
+    """Remove the locks of builds that finished long ago."""
     for path in (root / "locks").glob("*.lock"):
         with contextlib.suppress(OSError):
             if now - path.stat().st_mtime > SPARED_S:
@@ -173,7 +174,7 @@ def _sweep_locks(root: Path, now: float) -> None:
 
 
 def _now(root: Path) -> float:
-    """The time of the file system, which need not be that of this machine."""
+    """The time of the file system, which may differ from that of this machine."""
     with contextlib.suppress(OSError):
         (root / "pruned").touch()
         return (root / "pruned").stat().st_mtime

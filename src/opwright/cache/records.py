@@ -1,6 +1,6 @@
-"""Records of builds: which files a build read, and which product it gave.
+"""Records of builds: the files that a build read, and its product.
 
-They are files that others may have damaged, or written: whatever they hold, they name nothing outside their cache.
+Other users may have damaged or written these files: whatever they contain, no path outside their cache is used.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PRODUCT = re.compile(r"(?:objects/([0-9a-f]{40})\.o|(?:libraries|precompiled)/([0-9a-f]{40})/[^/\0]+)")
-# Far more than the largest build writes.
+# Far larger than the record of the largest build.
 _MOST_BYTES = 2**27
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """The content of the file at `path`; None if it is missing, unreadable, too large, or a pipe or the like."""
+    """The content of the file at `path`; None if it is missing, unreadable, too large or not a regular file."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:
@@ -34,7 +34,7 @@ def read_bytes(path: Path) -> bytes | None:
 
 
 def read_json(path: Path) -> Any:
-    """What the JSON file at `path` holds; None if there is none that can be read."""
+    """The content of the JSON file at `path`; None if it is missing or cannot be read."""
     raw = read_bytes(path)
     try:
         return None if raw is None else json.loads(raw)
@@ -49,11 +49,11 @@ def read_variants(path: Path) -> list[dict[str, Any]]:
 
 
 def current_product(root: Path, variant: dict[str, Any]) -> tuple[str, Path] | None:
-    """The product of `variant` with its name, if it is whole and the files that the build read are what they were.
+    """The product of `variant` with its name, if it is intact and the files that the build read are unchanged.
 
     Args:
         root: the folder of the cache.
-        variant: what a record says.
+        variant: one build in a record.
     """
     try:
         product, state, read, absent = (variant[name] for name in ("product", "state", "read", "absent"))
@@ -71,17 +71,17 @@ def current_product(root: Path, variant: dict[str, Any]) -> tuple[str, Path] | N
         ):
             return name, path
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, OSError):
-        return None  # of another form
+        return None  # malformed
     return None
 
 
 def is_inside(root: Path, place: str) -> bool:
-    """Whether no link on the way leads out of `root`, or elsewhere in it."""
+    """Whether no symbolic link in the path of `place` leads out of `root`, or elsewhere inside it."""
     return os.path.realpath(root / place) == f"{os.path.realpath(root)}/{place}"
 
 
 def names_in(folder: str) -> frozenset[str]:
-    """The names of what is in `folder`.
+    """The names of the files and folders in `folder`.
 
     Raises:
         OSError: it cannot be read.
@@ -91,7 +91,7 @@ def names_in(folder: str) -> frozenset[str]:
 
 
 def grouped(absent: Iterable[str]) -> dict[str, list[str]]:
-    """Absent paths by their folder, as records hold them; that of a folder ends with a slash."""
+    """Absent paths grouped by folder, as in records; the path of a folder ends with a slash."""
     groups: dict[str, list[str]] = {}
     for path in sorted(absent):
         folder, _, name = path.removesuffix("/").rpartition("/")
@@ -100,13 +100,13 @@ def grouped(absent: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _has_appeared(absent: dict[str, list[str]]) -> bool:
-    """Whether there is a file under one of the names, or a folder under one that ends with a slash."""
+    """Whether one of the names is now a file, or one that ends with a slash is now a folder."""
     return any(_holds_one(folder, names) for folder, names in absent.items())
 
 
 def _holds_one(folder: str, names: list[str]) -> bool:
     try:
-        # One look at a folder, which has few names, for all that it must not have, which can be hundreds.
+        # List a folder, which has few files, once, instead of testing hundreds of names that must be absent.
         present = names_in(folder)
         candidates = [f"{folder}/{name}" for name in names if name.removesuffix("/") in present]
     except PermissionError:

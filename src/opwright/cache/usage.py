@@ -1,7 +1,7 @@
-"""When each thing in a cache was last used, as the date of a small file that also says what the thing is.
+"""Records when each entry of a cache was last used, as the date of a small file that also describes the entry.
 
-Whatever was used within the last day stays in the cache. Dates are renewed rarely, which costs a build that is found
-next to nothing, and only under a lock that whoever removes things holds alone.
+Entries used within the last day stay in the cache. Dates are renewed rarely, so that a cached build costs almost
+nothing, and only while holding a shared lock, which removal holds exclusively.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-# What was used in this time is never removed, apart from `opwright cache clear`: some process may have its path.
+# Entries used within this time are only removed by `opwright cache clear`: a process may hold their paths.
 SPARED_S = 24 * 3600.0
-# A date that is no older is not renewed.
+# A date is renewed only if it is older than this.
 _OFTEN_S = 3600.0
 
 
 class Usage:
-    """The dates and descriptions of what is in the cache at `root`."""
+    """The dates and descriptions of the entries in the cache at `root`."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root / "entries"
         self._lock = root / "locks" / "keep"
 
     def entry(self, name: str) -> Path:
-        """The file for the thing `name`."""
+        """The description file of the entry `name`."""
         return self._folder / f"{name}.json"
 
     def renew(self, name: str, place: Path) -> bool:
-        """Note that the thing `name` at `place` is used now.
+        """Record that the entry `name` at `place` is used now.
 
         Returns:
-            Whether it is still there.
+            Whether it still exists.
         """
         entry = self.entry(name)
         with contextlib.suppress(OSError):
@@ -49,16 +49,16 @@ class Usage:
                 if place.exists():
                     entry.parent.mkdir(parents=True, exist_ok=True)
                     entry.touch()
-        except OSError:  # a cache that may only be read, or a full disk
+        except OSError:  # a read-only cache, or a full disk
             pass
         return place.exists()
 
     def describe(self, name: str, about: Mapping[str, str], work: Path) -> None:
-        """Write what the thing `name` is, and that it is used now; in `keeping`, before the thing is put in place.
+        """Write a description of the entry `name`, dated now; call it in `keeping`, before adding the entry.
 
         Args:
-            name: the thing.
-            about: its `name`, and for what it was made.
+            name: the entry.
+            about: its `name`, and what it was built from.
             work: a folder for the file until it is complete.
 
         Raises:
@@ -71,10 +71,10 @@ class Usage:
 
     @contextlib.contextmanager
     def keeping(self) -> Iterator[None]:
-        """Nothing is removed meanwhile.
+        """Prevent removal of entries in this context.
 
         Raises:
-            OSError: the cache cannot be written, or its file system has no locks.
+            OSError: the cache cannot be written, or its file system does not support locks.
         """
         self._lock.parent.mkdir(parents=True, exist_ok=True)
         with locked(self._lock, shared=True):
@@ -82,10 +82,10 @@ class Usage:
 
     @contextlib.contextmanager
     def removing(self, patience_s: float) -> Iterator[bool]:
-        """Nothing is kept and no date is renewed meanwhile; yields False if that cannot be had within `patience_s`.
+        """Prevent additions and renewals of dates in this context; yields False after `patience_s` without the lock.
 
         Raises:
-            OSError: the cache cannot be written, or its file system has no locks.
+            OSError: the cache cannot be written, or its file system does not support locks.
         """
         self._lock.parent.mkdir(parents=True, exist_ok=True)
         with locked(self._lock, patience_s=patience_s) as held:

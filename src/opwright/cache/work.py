@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _SLOW_WAIT_S = 2.0
-# Where locks do not tell whether a build on another machine still runs, its folder stays for so long.
+# How long a folder is kept if locks do not reach other machines, where its build may still be running.
 _LEFT_S = 24 * 3600.0
 
 
@@ -31,10 +31,10 @@ class WorkFolders:
 
     @contextlib.contextmanager
     def locked(self, recipe: str, on_wait: Callable[[str], None]) -> Iterator[None]:
-        """Hold the lock of `recipe`; a wait for another process is reported to `on_wait`.
+        """Hold the lock of `recipe`; waiting for another process is reported to `on_wait`.
 
         Raises:
-            OSError: it cannot be had.
+            OSError: it cannot be acquired.
         """
         lock = self._lock(recipe)
         _acquire(lock, on_wait)
@@ -44,10 +44,10 @@ class WorkFolders:
             lock.release()
 
     def make(self, recipe: str) -> Path:
-        """A new folder for `recipe`, whose lock is held, after what dead builds left is removed.
+        """Create a folder for `recipe`, whose lock is held, and remove the folders of killed builds.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: it cannot be created.
         """
         for left in self._work.iterdir():
             self._clear(left, recipe)

@@ -41,25 +41,25 @@ def check(
 ) -> Report:
     """Check that the operators of a library are correct in every runtime.
 
-    Cells run in separate processes: an operator that crashes costs one step, not the check.
+    Cells run in separate processes, so that a crash costs one step, not the whole check.
 
     Args:
-        library: the folder of an op.py, the file, or what it describes.
+        library: the folder that contains op.py, the path of op.py, or the library that it describes.
         ops: the names of the operators to check; all by default.
         runtimes: the runtimes to check them in; all eleven by default.
         devices: `cpu` and `cuda`; by default the CPU, and the GPU if one is available and the library has CUDA sources.
         seed: the seed of the random inputs and variations; a new one for each check by default.
-        quick: fewer cases, and only runtimes that compile nothing: seconds instead of minutes.
-        large: also tensors of more than 2**31 bytes, or elements on a GPU, if memory allows. On a GPU, a full check has
-            them anyway.
+        quick: run fewer cases, and only runtimes that compile nothing: takes seconds instead of minutes.
+        large: also check tensors of more than 2**31 bytes, or 2**31 elements on a GPU, if memory allows. A full check
+            on a GPU always does.
         sanitize: sanitizers to build the native code with: `address`, `undefined`, `thread`; or tools of NVIDIA's
-            compute-sanitizer that watch CUDA kernels, each in a run of its own: `memcheck`, `racecheck`, `initcheck`,
+            compute-sanitizer to run CUDA kernels under, each in a separate run: `memcheck`, `racecheck`, `initcheck`,
             `synccheck`.
-        fail_fast: stop at the first fault; the runtimes run one after the other, the quickest ones first.
+        fail_fast: stop at the first fault; the runtimes run one after the other, the fastest ones first.
         progress: receives the progress of the check.
 
     Returns:
-        The report; `report.passed` says whether every cell passed.
+        The report; `report.passed` is true if at least one cell ran and none failed.
 
     Raises:
         SpecError: op.py does not describe a library, or a name is unknown.
@@ -74,10 +74,10 @@ def check(
     tools = sanitizers.tools_among(watched)
     cells = select_cells(described, ops, runtimes, devices or (("cuda",) if tools else ()))
     if watched and not described.sources:
-        msg = f"the library {described.namespace!r} has no native source: there is nothing that a sanitizer could watch"
+        msg = f"the library {described.namespace!r} has no native source that a sanitizer could check"
         raise SpecError(msg)
     if tools and not any(source.suffix == ".cu" for source in described.sources):
-        msg = f"the library {described.namespace!r} has no CUDA source: there is nothing that {tools[0]} could watch"
+        msg = f"the library {described.namespace!r} has no CUDA source that {tools[0]} could check"
         raise SpecError(msg)
     options = Options(
         seed=new_seed() if seed is None else seed,
@@ -96,7 +96,7 @@ def check_cells(
     sanitize: tuple[str, ...] = (),
     progress: Watcher | None = None,
 ) -> Report:
-    """Build a library, and check the given cells; arguments, result and errors as for `check`."""
+    """Build a library and check the given cells; the arguments, result and errors are those of `check`."""
     started = time.perf_counter()
     found: list[Cell] = []
     failures: list[Failure] = []

@@ -1,4 +1,4 @@
-"""Compares results with the expected ones, and names the kind of a fault by what its case varies."""
+"""Compares results with the expected ones, and derives the kind of a fault from what its case varies."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ _KINDS = {
 
 _BAD = (Family.BAD_RANK, Family.BAD_DEVICE)
 
-# The largest relative error of numbers that were read in the right dtype and rounded too much.
+# Smaller relative errors are attributed to rounding, larger ones to a wrong dtype, an overflow or a wrong index.
 _ROUNDED = 0.25
 
 
 def fault_of(op: Op, case: Case, wanted: Expected, results: list[Any]) -> Failure | None:
-    """The fault in the `results` of calling `op` with `case`; None if they are as `wanted`."""
+    """The fault in the `results` of calling `op` with `case`; None if they match `wanted`."""
     if wanted.refusal:
         return Failure(
             Kind.BAD_INPUT,
             case.name,
             call_code(op, case),
             got=", ".join(described(result) for result in results),
-            expected=f"an error, as from the reference: {wanted.refusal}",
+            expected=f"an error, as raised by the reference: {wanted.refusal}",
         )
     found = wanted.difference(results, op.tolerance)
     if found is None:
@@ -64,9 +64,9 @@ def fault_of(op: Op, case: Case, wanted: Expected, results: list[Any]) -> Failur
 
 
 def _is_rounding_unknown(case: Case, wanted: Expected, results: list[Any]) -> bool:
-    """Whether it is not known how results may be rounded: on a GPU, the reference of a large call is its own oracle.
+    """Whether the permitted rounding is unknown: on a GPU, the reference of a large call is its own oracle.
 
-    Its threads add up in another order than those of a kernel. A wrong index shows far more than rounding.
+    Its threads accumulate in a different order from a kernel's. A wrong index causes errors far larger than rounding.
     """
     of_reals = [one.is_cuda and derive.has_gradient(one) for one in derive.tensors(results)]
     return case.family is Family.FAR and wanted.nearby is None and any(of_reals)
@@ -79,7 +79,7 @@ def _kind(case: Case, found: Difference) -> Kind:
     if case.family is Family.DTYPE and case.claimed:
         return Kind.WRONG_RESULT  # the kernel reads the dtype correctly, but computes wrongly with it
     if case.family in (Family.DTYPE, Family.BAD_DTYPE, Family.MAGNITUDE) and found.relative < _ROUNDED:
-        # Bytes that are read as another dtype, and overflows, give numbers of another magnitude.
+        # Bytes that are read as another dtype, and overflows, produce numbers of another magnitude.
         return Kind.PRECISION
     if found.sort == "tail" and case.family in (Family.SAMPLE, Family.SIZE, Family.UNEQUAL):
         return Kind.TAIL

@@ -6,12 +6,12 @@ import ctypes
 import re
 
 _NAME = re.compile(r"\b_Z\w+")
-# The namespace in which nvcc puts what is local to a file.
+# The namespace that nvcc generates for symbols that are local to a file.
 _OF_FILE = re.compile(r"\b_INTERNAL_[0-9a-f]{8}_\w+::")
 
 
 def demangled(text: str) -> str:
-    """`text` with each mangled name in it in the form of the source; names that are not valid stay as they are."""
+    """`text` with each mangled name demangled; invalid names are left unchanged."""
     return _NAME.sub(lambda found: _demangled(found[0]), text)
 
 

@@ -1,6 +1,6 @@
-"""The tools of NVIDIA's compute-sanitizer: how the process of an operator runs under one of them.
+"""Runs the process of an operator under a tool of NVIDIA's compute-sanitizer.
 
-A process takes one tool. It watches the kernels of the library, and writes what it finds to a file.
+A process runs under one tool, which checks the kernels of the library and writes its reports to a file.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
-# Each tensor is an allocation of its own. Otherwise an access past the end of one lies inside a block of PyTorch's
-# allocator, and memory that is used again counts as initialized.
+# Gives each tensor a separate allocation. Otherwise an access past its end may hit another part of the same block of
+# PyTorch's allocator, and reused memory counts as initialized.
 ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-# Bytes between two allocations, which often follow each other without a gap.
+# Bytes between two allocations, which would otherwise often be adjacent.
 PADDING = 512
-# More reports are not written: a fault reports once for each thread, and another place must show too.
+# The maximum number of reports. A fault is reported once per thread, so a low limit would hide faults in other places.
 _MOST_REPORTS = 1000
-# An import of PyTorch, on a busy machine, comes before the first call of CUDA, for which the tool waits.
+# The tool waits for the first CUDA call, which follows the import of PyTorch: slow on a busy machine.
 _LONGEST_START_S = 600
-# Frames of the host, which tell whether the library itself made a call of CUDA that failed.
+# Frames of the host, which show whether the library itself made a CUDA call that failed.
 _MOST_FRAMES = 12
-# With more names, the command line becomes too long: all kernels are watched then.
+# With more names, the command line would become too long, so the tool checks all kernels.
 _MOST_KERNELS = 1000
 
 
 def with_lines(plan: Plan) -> Plan:
-    """`plan`, with line information in its CUDA code, which is still optimized."""
+    """`plan` with line information in its CUDA code, which is still optimized."""
     return replace(plan, cuda_cflags=(*plan.cuda_cflags, "-lineinfo"))
 
 
 def command(tool: str, log: Path, kernels: Sequence[str]) -> list[str]:
-    """The words before the command line of a process that runs under `tool`.
+    """The prefix of the command line of a process that runs under `tool`.
 
     Args:
         tool: one of `TOOLS`.
@@ -49,7 +49,7 @@ def command(tool: str, log: Path, kernels: Sequence[str]) -> list[str]:
     Raises:
         ToolchainError: compute-sanitizer is missing.
     """
-    # initcheck has to see who writes memory, and so it watches PyTorch's kernels as well.
+    # initcheck must see every write to memory, so it checks PyTorch's kernels as well.
     watched = () if tool == "initcheck" or len(kernels) > _MOST_KERNELS else kernels
     is_memcheck = tool == "memcheck"
     return [
@@ -59,14 +59,14 @@ def command(tool: str, log: Path, kernels: Sequence[str]) -> list[str]:
         *("--demangle", "no", "--strip-paths", "no", "--num-callers-host", str(_MOST_FRAMES)),
         *("--show-backtrace", "yes" if is_memcheck else "device"),
         *(("--padding", str(PADDING), "--report-api-errors", "explicit") if is_memcheck else ()),
-        # The check itself copies whole tensors to the CPU, with memory that the operator may leave uninitialized.
+        # The check itself copies whole tensors to the CPU, including memory that the operator may leave uninitialized.
         *(("--check-api-memory-access", "no") if tool == "initcheck" else ()),
         *(word for name in watched for word in ("--kernel-name", f"kne={name}")),
     ]
 
 
 def again(tool: str, code: str) -> str:
-    """The lines of a repro, with how to run them under `tool`."""
+    """A repro, with a comment that shows how to run it under `tool`."""
     padding = f" --padding {PADDING}" if tool == "memcheck" else ""
     setting = " ".join(f"{name}={value}" for name, value in ENVIRONMENT.items())
-    return f"# in a file, run as: {setting} compute-sanitizer --tool {tool}{padding} python FILE\n{code}"
+    return f"# save to a file and run: {setting} compute-sanitizer --tool {tool}{padding} python FILE\n{code}"

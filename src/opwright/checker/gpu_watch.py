@@ -1,4 +1,4 @@
-"""Watches what calls leave on the GPU: launches that failed without notice, and errors that no later call survives."""
+"""Detects faults that calls leave on the GPU: launches that failed silently, and errors that no later call survives."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class GpuWatch:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Wait for the work of the call inside, so that its errors are not those of a later one.
+        """Wait for the work of the enclosed call, so that its errors are not attributed to a later one.
 
-        Its arguments are ready when it begins, on whatever stream it reads them.
+        Its arguments are ready when it starts, on whichever stream it reads them.
 
         Raises:
-            FailedLaunchError: the call returned, and a launch in it had failed.
+            FailedLaunchError: the call returned although a kernel launch in it failed.
         """
         torch.cuda.synchronize()
-        self._runtime.take_error()  # of somebody else
+        self._runtime.take_error()  # of earlier code
         try:
             yield
         except Exception:
@@ -54,7 +54,7 @@ class GpuWatch:
             raise FailedLaunchError(_launched(unnoticed))
 
     def faults(self) -> Iterator[DeviceFault]:
-        """The faults of the calls since this was asked last, whoever made them."""
+        """The faults of all calls since the previous query, regardless of the caller."""
         if not torch.cuda.is_initialized():
             return
         if self._unnoticed:
@@ -62,18 +62,18 @@ class GpuWatch:
             yield DeviceFault(Kind.LAUNCH, got, "a kernel that runs, or an error from the call", is_final=False)
         if error := _error_of_the_gpu():
             wanted = "kernels that access only the memory of their arguments and results"
-            # It is lasting if it is reported again.
+            # The error is permanent if it is reported again.
             yield DeviceFault(Kind.GPU_FAULT, error, wanted, is_final=bool(_error_of_the_gpu()))
 
 
 def is_cuda_error(error: Exception) -> bool:
-    """Whether an error of an operator is one of CUDA's, passed on, and not that memory is short."""
+    """Whether an operator's error is a CUDA error that it passed on, other than running out of memory."""
     text = str(error)
     return ("CUDA error" in text or "cudaError" in text) and not isinstance(error, torch.OutOfMemoryError)
 
 
 def _launched(error: str) -> str:
-    return f"the call returned, and a kernel that it launched never ran: {error}"
+    return f"the call returned, but a kernel that it launched never ran: {error}"
 
 
 def _error_of_the_gpu() -> str:

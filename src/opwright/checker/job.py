@@ -1,4 +1,4 @@
-"""What a check requests from a process: the cells to run, and their options. Imports no torch."""
+"""The work that a check assigns to a process: the cells to run, and their options. Does not import torch."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_SEEDS = 10**6  # short enough to type again
+_SEEDS = 10**6  # short enough to retype
 
 
 def new_seed() -> int:
-    """A seed for a check for which the user gave none."""
+    """A random seed, for a check without a given one."""
     return secrets.randbelow(_SEEDS)
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the user of a check requested.
+    """The options of a check.
 
     Attributes:
         seed: the seed of random inputs.
-        quick: fewer variations, and only the runtimes that compile nothing.
-        large: also tensors of more than 2**31 bytes, or elements on a GPU, if memory allows.
-        alone: PyTorch's operators use no threads of their own.
+        quick: run fewer variations, and only the runtimes that compile nothing.
+        large: also check tensors of more than 2**31 bytes, or 2**31 elements on a GPU, if memory allows.
+        alone: run PyTorch's operators on a single thread.
         fail_fast: stop at the first fault.
-        reproduce: complete the lines that reproduce a fault, and run them once.
-        tool: the tool of compute-sanitizer that watches the process of the operator; empty for none.
+        reproduce: complete the repro of each fault, and run it once.
+        tool: the compute-sanitizer tool that the process of the operator runs under; empty for none.
     """
 
     seed: int = 0
@@ -51,16 +51,16 @@ class Job:
         path: the op.py.
         shared_object: the library's shared object; None if it has no native source.
         cells: the cells to run, as [op, runtime, device].
-        options: what the user requested.
+        options: the options of the check.
         work: a folder for files.
         skip: for each cell, by its index, the steps that ended a process.
-        skip_groups: for each cell, by its index, the groups of which several steps ended a process.
+        skip_groups: for each cell, by its index, the groups in which several steps ended a process.
         step_limit_s: a step that takes longer is a hang, and ends the process.
-        python: the first words of a command line that runs a module.
+        python: the prefix of a command line that runs a module.
         environment: variables of the process, in addition to those of its parent.
-        socket: the path of the socket through which the process talks to its judge.
+        socket: the path of the socket that connects the process with its judge.
         key: the key that signs their messages.
-        kernels: the names of the library's CUDA kernels, which a tool of compute-sanitizer watches.
+        kernels: the names of the library's CUDA kernels, which a compute-sanitizer tool checks.
     """
 
     namespace: str

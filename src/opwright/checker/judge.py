@@ -1,4 +1,4 @@
-"""Judges results: the expected results of calls, and the faults in actual ones."""
+"""Judges results: computes the expected results of calls, and finds the faults in the actual ones."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ if TYPE_CHECKING:
     from opwright.spec import Op
     from opwright.spec.expected import Expected
 
-# What the reference may take for a variation, in seconds of processor time: a loop that converges may never do so for
-# NaN.
+# The time limit of the reference for a variation, in seconds of CPU time: an iteration may never converge for NaN.
 _VARIATION_LIMIT_S = 5.0
-# The number of calls whose expected results are kept.
+# The maximum number of calls whose expected results are kept.
 _MOST_KEPT = 512
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What the process of an operator knows about the expected results of a call: everything but their numbers.
+    """The expected results of a call without their numbers, as the process of an operator receives them.
 
     Attributes:
         refusal: why the reference rejects the arguments, which the operator must reject too; empty if it accepts them.
@@ -61,10 +60,10 @@ class Judge(Protocol):
         """The fault in the results of a call; None if they are correct."""
 
     def is_steady(self, case: Case) -> bool:
-        """Whether the reference returns the same results again."""
+        """Whether the reference returns the same results when called again."""
 
     def forget(self, case: Case) -> None:
-        """Free what is kept for a call."""
+        """Free the stored results of a call."""
 
     def has_samples(self, cases: list[Case]) -> bool:
         """Whether the judge draws the same samples."""
@@ -104,25 +103,26 @@ class LocalJudge:
         return fault_of(self._op, case, wanted, self._with_known_gradients(case, wanted, results))
 
     def is_steady(self, case: Case) -> bool:
-        """Whether the reference returns the same results again."""
+        """Whether the reference returns the same results when called again."""
         return self._agrees(case, self._wanted(case))
 
     def forget(self, case: Case) -> None:
-        """Free what is kept for a call."""
+        """Free the stored results of a call."""
         self.forget_name(case.name)
 
-    def has_samples(self, cases: list[Case]) -> bool:  # noqa: ARG002  a judge in this process uses those of its caller
+    def has_samples(self, cases: list[Case]) -> bool:  # noqa: ARG002  a judge in this process uses its caller's samples
         """Whether the judge draws the same samples."""
         return True
 
     def forget_name(self, name: str) -> None:
-        """Free what is kept for the call of that name."""
+        """Free the stored results of the call with that name."""
         self._expected.pop(name, None)
 
     def _depends_on_the_layout(self, case: Case, wanted: Expected) -> bool:
-        """Whether the reference returns other numbers for the same arguments in contiguous memory.
+        """Whether the reference returns different numbers for the same arguments in contiguous memory.
 
-        Then they are its choice, such as which of several equal numbers is the median, and another one is right too.
+        Its numbers are then an arbitrary choice, such as the index of one of several equal medians, and others are
+        right too.
         """
         given = derive.tensors(case.arguments)
         if self._op.mutates or all(one.is_contiguous() for one in given) or any(map(is_far, given)):
@@ -131,9 +131,9 @@ class LocalJudge:
         return not again.refusal and wanted.difference(again.own, self._op.tolerance) is not None
 
     def _with_known_gradients(self, case: Case, wanted: Expected, results: list[Any]) -> list[Any]:
-        """`results` with those of the reference where only infinite arguments make a derived gradient infinite or NaN.
+        """`results`, with the reference's where only infinite arguments make a derived gradient infinite or NaN.
 
-        There g * (b - a) and the g * b - g * a of autograd differ, and both are right.
+        In such places g * (b - a) and autograd's g * b - g * a differ, and both are right.
         """
         without = expected.expected_results(
             self._op, lambda: pytree.tree_map_only(Tensor, _without_infinities, case.plain())
@@ -155,29 +155,29 @@ class LocalJudge:
         return made
 
     def _agrees(self, case: Case, wanted: Expected) -> bool:
-        """Whether the reference returns the results `wanted` for the very arguments of the case."""
+        """Whether the reference returns `wanted` for the arguments of the case, with the memory that they share."""
         again = expected.expected_results(self._op, case.plain)
         if again.refusal:
             return False
         return expected.Expected(own=wanted.own, precise=wanted.own).difference(again.own) is None
 
     def _refused_on_the_cpu(self, fresh: Callable[[], dict[str, Any]], limit_s: float) -> Expected | None:
-        """The refusal of the reference on the CPU; None if it accepts the call there, or if that is unknown."""
+        """The reference's rejection on the CPU; None if it accepts the call there, or if that is unknown."""
         on_cpu = functools.partial(pytree.tree_map_only, Tensor, Tensor.cpu)
         found = expected.expected_results(self._op, lambda: on_cpu(fresh()), limit_s)
         return found if found.refusal and not found.unknown else None
 
     def _wanted(self, case: Case) -> Expected:
         if case.name not in self._expected:
-            # If only the search makes arguments share memory, the expected results are those of separate arguments, and
-            # so is their rounding: the draws would move one tensor given twice as one, which hides cancellation.
+            # If only the search makes arguments share memory, the expected results and their rounding are those of
+            # separate arguments: draws would move a tensor that is passed twice as one, which hides cancellation.
             apart = case.family in (Family.SHARED, Family.PAIR)
             fresh = functools.partial(case.plain, apart=apart)
             limit_s = LIMIT_S if case.claimed else _VARIATION_LIMIT_S
             refused = self._refused_on_the_cpu(fresh, limit_s) if _may_end_the_gpu(case) else None
             wanted = refused or expected.expected_results(self._op, fresh, limit_s)
             if apart and writes_to_shared_memory(self._op, case.arguments) and not self._agrees(case, wanted):
-                wanted = expected.Expected(refusal="the reference writes to what it still reads", unknown=True)
+                wanted = expected.Expected(refusal="the reference overwrites memory that it still reads", unknown=True)
             self._expected[case.name] = wanted
             if len(self._expected) > _MOST_KEPT:
                 self._expected.popitem(last=False)
@@ -187,7 +187,7 @@ class LocalJudge:
 def _may_end_the_gpu(case: Case) -> bool:
     """Whether the arguments are on a GPU and may contain an invalid index, for which PyTorch raises only on the CPU.
 
-    On a GPU, its kernels fail an assertion, after which nothing in this process can use the GPU.
+    On a GPU, PyTorch's kernels fail an assertion, after which this process cannot use the GPU.
     """
     given = derive.tensors(case.arguments)
     has_integers = any(not derive.has_gradient(one) and one.dtype != torch.bool for one in given)
@@ -199,5 +199,5 @@ def _without_infinities(tensor: Tensor) -> Tensor:
 
 
 def _without_numbers(tensor: Tensor) -> Tensor:
-    # Untouched memory costs nothing.
+    # Memory that is never accessed costs nothing.
     return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)

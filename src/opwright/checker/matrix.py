@@ -1,4 +1,4 @@
-"""The matrix of a check: the cells that were requested."""
+"""The matrix of a check: the requested cells."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def select_cells(
         SpecError: the library has no op.py or no operators, or a name is unknown.
     """
     if not (library.root / "op.py").is_file():
-        msg = f"the library {library.namespace!r} is in no op.py: a check opens it from a file, in separate processes"
+        msg = f"the library {library.namespace!r} has no op.py: describe it in one, which the processes of a check read"
         raise SpecError(msg)
     if not library.ops:
         msg = f"library {library.namespace!r} describes no operators: decorate a function in op.py with @library.op"

@@ -13,21 +13,21 @@ from opwright.checker.verdict import Cell, Failure, Status
 
 Emit = Callable[[dict[str, Any]], None]
 
-# The prefix of lines that are events; kernels and libraries print the others.
+# The prefix of event lines; kernels and libraries print the other lines.
 MARK = "\x1e"
 
 
 class FirstFaultError(BaseException):
-    """Ends a cell at its first fault. What handles the errors of an operator must not handle it."""
+    """Ends a cell at its first fault. Not an `Exception`, so that handlers of an operator's errors do not catch it."""
 
 
 class UnusableProcessError(BaseException):
-    """Ends a process in which no further step can run. What handles the errors of an operator must not handle it."""
+    """Ends a process in which no further step can run. Not an `Exception`, as for `FirstFaultError`."""
 
 
 @dataclass(frozen=True)
 class DeviceFault:
-    """A fault of a step that its device reports, whatever the step made of it.
+    """A fault of a step that its device reports, regardless of the step's outcome.
 
     Attributes:
         kind: the kind of fault.
@@ -46,7 +46,7 @@ class DeviceWatch(Protocol):
     """Watches the device on which the operator runs."""
 
     def faults(self) -> Iterable[DeviceFault]:
-        """The faults since this was asked last."""
+        """The faults since the previous call."""
         ...
 
 
@@ -59,9 +59,9 @@ class Recorder:
         device: `cpu` or `cuda`.
         emit: receives events.
         skip: the steps that ended an earlier process; they are not repeated.
-        skip_groups: the groups of which several steps ended a process; their other steps are not tried.
+        skip_groups: the groups in which several steps ended a process; their other steps are not tried.
         fail_fast: raise `FirstFaultError` after the first fault.
-        watch: watches the device, if it may report faults of its own.
+        watch: watches the device, if the device can report faults.
 
     Attributes:
         fail_fast: whether the cell ends at its first fault.
@@ -97,7 +97,7 @@ class Recorder:
         """Announce a step; False if it must be skipped: it, or several others in its group, ended an earlier process.
 
         Args:
-            step: the step in words, unique in the cell: the name of a case, and what is done with it.
+            step: a description of the step, unique in the cell: the name of a case, and the action.
             repro: lines of Python that reproduce it.
             crash: the kind of fault if the step ends the process.
             group: `Case.group`, if the step calls the operator with a case.
@@ -126,14 +126,14 @@ class Recorder:
         self._rejected += 1
 
     def note(self, text: str) -> None:
-        """Record a note for the reader of a passed cell."""
+        """Record a note that reports show if the cell passes."""
         if text not in self._notes:
             self._notes.append(text)
 
     def fail(self, failure: Failure) -> None:
-        """Record a fault; the first of each kind is kept, which comes from the simplest case.
+        """Record a fault. Only the first of each kind is kept, because it comes from the simplest case.
 
-        Nothing is recorded if the device reports a fault of the running step: that explains all others.
+        Nothing is recorded if the device reports a fault of the running step, which explains all others.
 
         Raises:
             FirstFaultError: the cell ends at its first fault.
@@ -152,7 +152,7 @@ class Recorder:
         found = False
         for fault in self._watch.faults() if self._watch is not None else ():
             found = True
-            # The step may know what a wild access in it shows.
+            # The step may have declared what an invalid access in it means.
             kind = self._crash if fault.is_final and self._crash is not Kind.CRASH else fault.kind
             failure = Failure(kind, self._step, self._repro, fault.got, fault.expected)
             if fault.is_final:
@@ -163,7 +163,7 @@ class Recorder:
     def end_process(self, failure: Failure) -> NoReturn:
         """Record a fault of the running step after which no further step can run in this process.
 
-        Another process goes on with the steps that follow, as after a crash.
+        Another process continues with the steps that follow, as after a crash.
 
         Raises:
             UnusableProcessError: always.
@@ -197,7 +197,7 @@ class Recorder:
         notes = list(self._notes)
         if self._untried:
             groups = ", ".join(sorted(self._skip_groups))
-            notes.append(f"cases not tried, because others like them crash: {len(self._untried)} ({groups})")
+            notes.append(f"cases skipped because similar ones crash: {len(self._untried)} ({groups})")
         outcome: Status = status or ("failed" if self._failures else "passed")
         return Cell(
             **self._where,
@@ -211,7 +211,7 @@ class Recorder:
 
 
 def written(event: dict[str, Any]) -> str:
-    """An event as a separate line, whatever was printed before it."""
+    """An event as a separate line, even if the output before it does not end with a newline."""
     return f"\n{MARK}{json.dumps(event)}\n"
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opwright.checker.target import Target
     from opwright.checker.watcher import Watcher
 
-# The modules that the processes of the cells import. Not Inductor: it starts threads, which do not survive a fork.
+# The modules that the processes of the cells import, without Inductor: it starts threads, which do not survive a fork.
 PRELOADED = (
     *(
         "opwright.checker.processes.judge_process",
@@ -36,14 +36,14 @@ PRELOADED = (
 )
 
 
-# A step may take this many times as long under a tool of compute-sanitizer.
+# The factor by which a step may take longer under a tool of compute-sanitizer.
 _SLOWER_UNDER_A_TOOL = 4
 
 
 def python_for(
     cells: Sequence[CellName], sanitize: tuple[str, ...] = ()
 ) -> contextlib.AbstractContextManager[tuple[str, ...]]:
-    """The command that starts the processes of the cells: PyTorch is imported once for all, during the build."""
+    """The command that starts the processes of the cells. It imports PyTorch once for all of them, during the build."""
     if sanitize or any(device != "cpu" for _, _, device in cells):
         return contextlib.nullcontext(PLAIN)  # neither a sanitizer nor CUDA survives a fork
     return fork_server(PRELOADED)
@@ -54,15 +54,15 @@ def run_cells(
 ) -> list[Cell]:
     """Run the cells, and return them in the given order.
 
-    Lanes run in parallel. If the check stops at the first fault, they run one after the other, the quickest one first.
+    Lanes run in parallel. If the check stops at the first fault, they run one after the other, the fastest one first.
 
     Args:
         target: the library.
         cells: the cells to run.
-        options: what the user requested.
+        options: the options of the check.
         work: an empty folder for files.
         watcher: receives the progress.
-        python: the first words of a command line that runs a module.
+        python: the prefix of a command line that runs a module.
 
     Raises:
         LoadError: the library could not be opened.
@@ -124,14 +124,14 @@ def _job(target: Target, lane: tuple[str, str, str], cells: list[list[str]], opt
 
 
 def _kernels(target: Target) -> list[str]:
-    # Imported here: it reads ELF files with a library that takes its time.
+    # Imported here, because it imports a library that reads ELF files, which is slow.
     from opwright.builder.symbols import cuda_kernels
 
     return [] if target.shared_object is None else cuda_kernels(target.shared_object)
 
 
 def _finished(work: str, cell: Cell, *, is_elsewhere: bool) -> Cell:
-    """`cell`, without the name of the temporary folder, which differs each time and is removed after the check."""
+    """`cell` without the path of the temporary folder, which differs in each check and is removed at its end."""
 
     def cut(text: str) -> str:
         return text.replace(f"{work}/", "")
@@ -153,10 +153,10 @@ def _not_run(runtime: str, device: str, options: Options, sanitize: tuple[str, .
     row = runtime_row(runtime)
     if tools := sanitizers.tools_among(sanitize):
         if device != "cuda":
-            return f"{tools[0]} watches the GPU: choose --device cuda"
-        return "" if runtime == "eager" else f"{tools[0]} runs eager mode alone, which calls the same kernels"
+            return f"{tools[0]} checks CUDA kernels: pass --device cuda"
+        return "" if runtime == "eager" else f"{tools[0]} checks only eager mode, which calls the same kernels"
     if sanitize and not row.sanitizable:
-        return "it starts processes that the sanitizer does not see"
+        return "it starts processes that the sanitizer does not check"
     if options.quick and not row.quick:
-        return "--quick runs what compiles nothing"
+        return "--quick skips runtimes that compile code"
     return ""

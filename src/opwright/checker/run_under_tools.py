@@ -1,4 +1,4 @@
-"""Runs a cell once under each tool of compute-sanitizer, and makes one cell of the outcomes."""
+"""Runs a cell once under each tool of compute-sanitizer, and merges the outcomes into one cell."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def run_under_tools(job: Job, tools: Sequence[str], environment: Mapping[str, str], watcher: Watcher) -> Cell:
-    """Run the only cell of `job` under `tools`, one after the other: a process takes one tool.
+    """Run the only cell of `job` under each of `tools` in turn, because a process runs under one tool.
 
     Args:
         job: the cell.
         tools: the names of the tools.
-        environment: variables of the processes that run operators, in addition to this process's own.
+        environment: environment variables of the processes that run operators, in addition to this process's own.
         watcher: receives the progress of one cell.
 
     Raises:
@@ -45,7 +45,7 @@ def run_under_tools(job: Job, tools: Sequence[str], environment: Mapping[str, st
 
 
 class _OneCell:
-    """A watcher that shows several runs of a cell as one."""
+    """A watcher that presents several runs of a cell as one."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -53,7 +53,7 @@ class _OneCell:
         self.tool = ""
 
     def start(self, cells: Sequence[tuple[str, str, str]]) -> None:
-        """Do nothing: the cells of the check are known."""
+        """Do nothing: the cells of the check are already known."""
 
     def begin(self, op: str, runtime: str, device: str) -> None:
         if not self._has_begun:

@@ -1,4 +1,4 @@
-"""The eleven runtimes in one table: what a check knows about each before it runs it. Imports no torch."""
+"""The table of the eleven runtimes, with their static properties. Does not import torch."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RuntimeRow:
-    """What a check knows about a runtime before it runs it.
+    """The static properties of a runtime.
 
     Attributes:
         name: its name in reports; its module in `checker/runtimes/` has underscores in place of hyphens.
         lane: one process runs the runtimes of a lane one after the other; lanes run in parallel.
-        step_limit_s: how long one step may take, in seconds, as a hang watch counts them; a longer one is a hang.
+        step_limit_s: the time limit of one step, in seconds as `HangWatch` counts them; a longer step is a hang.
         quick: whether it compiles nothing, and so finishes in seconds.
         needs_fake: whether it calls the fake kernel.
         sanitizable: whether it runs everything in the instrumented process itself.
@@ -45,7 +45,7 @@ LANES = ("ahead of time", "compiled", "in Python")
 
 
 def runtime_row(name: str) -> RuntimeRow:
-    """The row of the runtime of that name.
+    """The row of the runtime with that name.
 
     Raises:
         KeyError: no runtime has that name.

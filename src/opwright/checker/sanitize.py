@@ -1,4 +1,4 @@
-"""Builds a library for sanitizers, and parses the reports of those that the compiler builds in."""
+"""Builds a library for sanitizers, and parses the reports of those that the compiler provides."""
 
 from __future__ import annotations
 
@@ -23,47 +23,46 @@ _HEADLINES = (
     re.compile(r"^.*(?:ERROR|WARNING): (?:Address|Thread|Leak)Sanitizer: .*$", re.MULTILINE),
     re.compile(r"^.*: runtime error: .*$", re.MULTILINE),
 )
-_LONGEST = 40  # lines to keep of a report
+_LONGEST = 40  # lines of a report to keep
 
 
 def checked(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Check the names of sanitizers: each must be known, and all must work together.
+    """Validate the names of sanitizers: each must be known, and all must be compatible.
 
     Raises:
-        ToolchainError: one is unknown, two exclude each other, or one needs a PyTorch or a program that is missing.
+        ToolchainError: one is unknown, two cannot be combined, or one requires a PyTorch build or a program that is
+            missing.
     """
     for name in names:
         if name not in SANITIZERS:
-            msg = f"the sanitizer {name!r} is unknown: expected some of {', '.join(SANITIZERS)}"
+            msg = f"the sanitizer {name!r} is unknown: expected one of {', '.join(SANITIZERS)}"
             raise ToolchainError(msg)
     if "thread" in names and "address" in names:
-        msg = "the address and thread sanitizers exclude each other: run the check twice"
+        msg = "the address and thread sanitizers cannot be combined: run the check once with each"
         raise ToolchainError(msg)
     tools = tools_among(names)
     of_compiler = ", ".join(name for name in names if name not in tools)
     if tools and of_compiler:
         msg = (
-            f"{of_compiler} and {', '.join(tools)} exclude each other: the first is built into code for the CPU, and "
-            "the second watches the GPU from outside. Run the check twice"
+            f"{of_compiler} and {', '.join(tools)} cannot be combined: the former instruments CPU code, and the latter "
+            "checks CUDA kernels from another program. Run the check once with each"
         )
         raise ToolchainError(msg)
     if tools:
         if find_pytorch().cuda is None:
-            msg = (
-                f"{tools[0]} watches CUDA kernels, and this PyTorch is a CPU build: install one that is built for CUDA"
-            )
+            msg = f"{tools[0]} checks CUDA kernels, but this PyTorch is a CPU build: install one that is built for CUDA"
             raise ToolchainError(msg)
         find_compute_sanitizer()
     return names
 
 
 def tools_among(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the sanitizers that are tools of compute-sanitizer, for the GPU; each once."""
+    """The sanitizers among `names` that are tools of compute-sanitizer, for the GPU; without duplicates."""
     return tuple(dict.fromkeys(name for name in names if name in TOOLS))
 
 
 def instrumented(plan: Plan, names: tuple[str, ...]) -> Plan:
-    """`plan`, with its C++ sources built with the sanitizers `names`, or its CUDA sources for those of the GPU."""
+    """`plan` with its C++ sources built for the sanitizers `names`, or its CUDA sources for those of the GPU."""
     if tools_among(names):
         return with_lines(plan)
     flag = f"-fsanitize={','.join(names)}"
@@ -75,7 +74,7 @@ def instrumented(plan: Plan, names: tuple[str, ...]) -> Plan:
 
 
 def environment(names: tuple[str, ...]) -> dict[str, str]:
-    """The environment variables that a process needs to open such a library.
+    """The environment variables of a process that opens a library built for the sanitizers `names`.
 
     Raises:
         ToolchainError: the compiler has no runtime library for a sanitizer.
@@ -85,11 +84,12 @@ def environment(names: tuple[str, ...]) -> dict[str, str]:
     preloaded = " ".join(_runtime_library(name) for name in names)
     return {
         "LD_PRELOAD": preloaded,
-        # Python and PyTorch leave much memory to the end of the process; another step looks for leaks.
+        # Python and PyTorch leave memory allocated at exit; another step checks for leaks.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
-        # PyTorch is not instrumented, so it is ignored. The synchronization of its own threads is invisible and would
-        # look like a race, so it gets none (see `Options.alone`). Callers in several threads are visible.
+        # PyTorch is not instrumented, so it is ignored. The sanitizer would take the synchronization of its threads,
+        # which it cannot see, for a race, so PyTorch starts none (see `Options.alone`). It does see calls from several
+        # threads.
         "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=1:report_signal_unsafe=0",
         **({"OMP_NUM_THREADS": "1"} if "thread" in names else {}),
     }
@@ -109,6 +109,6 @@ def _runtime_library(name: str) -> str:
     path = run([*compiler.command, f"-print-file-name={_SANITIZER_LIBRARIES[name]}"]).output.strip()
     if "/" not in path:
         library = _SANITIZER_LIBRARIES[name]
-        msg = f"{compiler.path} brings no {library}: install the sanitizers of your compiler, or use g++"
+        msg = f"{compiler.path} does not provide {library}: install your compiler's sanitizers, or use g++"
         raise ToolchainError(msg)
     return path

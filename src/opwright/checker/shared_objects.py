@@ -19,7 +19,7 @@ class _SharedObject(ctypes.Structure):
         ("path", ctypes.c_char_p),
         ("headers", ctypes.c_void_p),
         ("header_count", ctypes.c_uint16),
-        ("opened", ctypes.c_ulonglong),  # how many the process has opened until now
+        ("opened", ctypes.c_ulonglong),  # the number opened so far
         ("closed", ctypes.c_ulonglong),
     )
 
@@ -29,7 +29,7 @@ _visit_shared_objects = ctypes.CDLL(None).dl_iterate_phdr
 
 
 def opened_and_closed() -> tuple[int, int]:
-    """How many shared objects this process has opened and closed; the numbers change with each of them."""
+    """The numbers of shared objects that this process has opened and closed so far."""
     counts = (0, 0)
 
     def first(shared_object: Any, _size: int, _more: object) -> int:
@@ -51,7 +51,7 @@ def open_shared_objects(part_of_path: str = "") -> Iterator[ctypes.CDLL]:
 
     _visit_shared_objects(_Visit(each), None)
     for path in filter(None, paths):
-        # What the kernel maps into each process, and what was closed meanwhile, cannot be opened.
+        # Objects that the kernel maps into each process, and objects closed in the meantime, cannot be opened.
         with contextlib.suppress(OSError):
             if part_of_path in os.fsdecode(path):
                 yield ctypes.CDLL(os.fsdecode(path), mode=os.RTLD_NOLOAD)

@@ -1,4 +1,4 @@
-"""The steps of a cell: announces each, performs it, and records its outcome."""
+"""Performs the steps of a cell: announces each one, runs it, and records its outcome."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ T = TypeVar("T")
 _MOST_LINES = 12
 # PyTorch's messages about its own limits, and workarounds.
 _ADVICE = {
-    "serialized argument type as_": "AOTInductor writes the default of a torch.dtype, torch.layout or "
-    "torch.memory_format argument as a number, and then rejects it: give it no default, or None as its default",
+    "serialized argument type as_": "AOTInductor serializes the default of a torch.dtype, torch.layout or "
+    "torch.memory_format argument as a number, and then rejects it: remove the default, or make it None",
 }
 _LONGEST_LINE = 400
 # PyTorch's message for a fake kernel that reads a number from a tensor.
@@ -48,10 +48,10 @@ class Steps:
         """Perform `action`; an exception is a fault.
 
         Args:
-            step: the step in words, unique in the cell.
+            step: a description of the step, unique in the cell.
             repro: lines of Python that reproduce it.
             action: the function to call.
-            case: the call that it makes; if that raises in eager mode too, it is not a fault of the runtime.
+            case: the call that `action` makes; if it also raises in eager mode, the runtime is not at fault.
 
         Returns:
             The result of `action`; None if it raised, or if it ended an earlier process.
@@ -65,12 +65,12 @@ class Steps:
             return None
 
     def judge(self, step: str, repro: str, case: Case, action: Callable[[], list[Any]]) -> bool:
-        """Perform `action` as `do` does, and judge the outcome of `case` that it returns; whether it is correct."""
+        """Perform `action` as `do` does, judge the outcome of `case`, and return whether it is correct."""
         outcome = self.do(step, repro, action, case)
         return outcome is not None and self.judged(step, repro, case, outcome)
 
     def judged(self, step: str, repro: str, case: Case, outcome: list[Any]) -> bool:
-        """Record whether `outcome` is correct for `case`, and return it."""
+        """Record and return whether `outcome` is correct for `case`."""
         failure = self.subject.judge(case, outcome)
         if failure is None:
             self.recorder.ok()
@@ -103,14 +103,14 @@ class Steps:
 
 
 def detail(text: str) -> str:
-    """The first lines of a message, without those that do not help an operator's author, and a workaround."""
+    """The first lines of a message, without those that do not help an operator's author, and any workaround."""
     lines = [line for line in text.strip().splitlines() if line.strip() and "TORCHDYNAMO_VERBOSE" not in line]
     advice = [workaround for sign, workaround in _ADVICE.items() if sign in text]
     return "\n".join([*map(_trimmed, lines[:_MOST_LINES]), *advice])
 
 
 def _headline(error: BaseException) -> str:
-    """An error in one line: in TorchScript the last of those that begin with an error's name."""
+    """An error in one line: for TorchScript, the last line that starts with the name of an error."""
     raised = _RAISED.findall(str(error)) if _SCRIPTED in str(error) else []
     return raised[-1] if raised else first_line(error)
 

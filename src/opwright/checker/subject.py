@@ -40,9 +40,9 @@ class Subject:
         library: its library.
         path: the shared object; None if the library has no native source.
         device: `cpu` or `cuda`.
-        options: what the user requested.
+        options: the options of the check.
         work: a folder for files.
-        is_external: whether somebody else registers the operator.
+        is_external: whether the operator belongs to an external library.
         state_before_loading: the state of the process before the library was loaded.
         watch: watches the GPU; None for the CPU.
     """
@@ -83,13 +83,13 @@ class Subject:
         """The author's own calls, which must work.
 
         Raises:
-            SpecError: they do not match the operator, or the judge draws others.
+            SpecError: they do not match the operator, or the judge draws different ones.
         """
         made = samples(self.op, self.device, self.options.seed)
         if not self._judge.has_samples(made):
             msg = (
-                f"the samples of {self.op.qualified_name} differ from process to process: draw random numbers with "
-                "`make`, or seed their generator"
+                f"the samples of {self.op.qualified_name} differ between processes: draw random numbers with `make`, "
+                "or seed their generator"
             )
             raise SpecError(msg)
         return made
@@ -99,7 +99,7 @@ class Subject:
         """The calls that raise an error, as the author claims, and a part of each message.
 
         Raises:
-            SpecError: they do not match the operator, or lie outside its domain.
+            SpecError: they do not match the operator, or are outside its domain.
         """
         return errors(self.op, self.device, self.options.seed)
 
@@ -110,19 +110,19 @@ class Subject:
 
     @functools.cached_property
     def varied(self) -> list[Case]:
-        """Variations of the samples, which must be correct or rejected; without those outside the domain."""
+        """Variations of the samples inside the domain, whose results must be correct or which must be rejected."""
         return self._searched[0]
 
     @property
     def excluded(self) -> str:
-        """A note on the variations not called: too expensive, or outside the domain; empty if there are none."""
+        """A note on skipped variations, too expensive or outside the domain; empty if there are none."""
         return "; ".join(filter(None, (self._too_expensive, self._outside)))
 
     @property
     def _too_expensive(self) -> str:
         left_out = self._costs.left_out
         several = "calls were" if left_out > 1 else "call was"
-        return f"{left_out} {several} left out: the reference takes too much time or memory" if left_out else ""
+        return f"{left_out} {several} skipped: the reference takes too much time or memory" if left_out else ""
 
     @property
     def _outside(self) -> str:
@@ -131,8 +131,8 @@ class Subject:
             return ""
         why = f" ({reasons[0]})" if len(set(reasons)) == 1 else ""
         several = len(reasons) > 1
-        count = f"{len(reasons)} variations lie" if several else "1 variation lies"
-        return f"{count} outside the domain that op.py states and {'were' if several else 'was'} not called{why}"
+        count = f"{len(reasons)} variations are" if several else "1 variation is"
+        return f"{count} outside the domain declared in op.py and {'were' if several else 'was'} not called{why}"
 
     @functools.cached_property
     def _searched(self) -> tuple[list[Case], list[str]]:
@@ -144,26 +144,26 @@ class Subject:
         return [case for case in cases if not reasons[case.name]], list(filter(None, reasons.values()))
 
     def pairs(self) -> Iterator[Case]:
-        """Two variations at once, which must be correct or rejected; without those outside the domain."""
+        """Combinations of two variations inside the domain; each must be correct or rejected."""
         for case in pairs(self.op, self.samples, self.varied, self.options, self._costs):
             if not self.is_outside(case):
                 yield case
 
     def limits(self) -> Iterator[Case]:
-        """Calls at the limits of what the reference accepts, and beyond; without those outside the domain."""
+        """Calls inside the domain, at the limits of what the reference accepts and beyond them."""
         known = {case.name for case in self.varied}
         for case in limits(self.op, self.samples, self.device, self.options, self._costs):
             if case.name not in known and not self.is_outside(case):
                 yield case
 
     def is_outside(self, case: Case) -> bool:
-        """Whether the call lies outside the domain that op.py states."""
+        """Whether the call is outside the domain declared in op.py."""
         return self.op.has_domain and bool(self.op.why_outside(case.fresh()))
 
     def large(self) -> tuple[Case | None, str]:
-        """A large call, to be freed soon, or why there is none; both empty unless it is requested.
+        """A large call, to be freed soon, or why there is none; both are empty if none is requested.
 
-        On a GPU it takes seconds, and a full check makes it unasked.
+        On a GPU it takes only seconds, so every full check makes it.
         """
         if not (self.options.large or (self.device == "cuda" and not self.options.quick)):
             return None, ""
@@ -171,17 +171,17 @@ class Subject:
         if case is not None and self.op.has_domain and (outside := self.op.why_outside(case.fresh())):
             return (
                 None,
-                f"no call with more than {extent(self.device)} was tried: it lies outside the domain ({outside})",
+                f"no call with more than {extent(self.device)} was tried: it is outside the domain ({outside})",
             )
         return case, reason
 
     def call(self, arguments: dict[str, Any]) -> list[Any]:
-        """Call the operator; returns its results in order, and then the arguments that it declares to mutate.
+        """Call the operator, and return its results in order, followed by the arguments that it declares to mutate.
 
-        On a GPU, its work is done when this returns.
+        On a GPU, its work is complete when this returns.
 
         Raises:
-            FailedLaunchError: the operator returned, and a kernel that it launched never ran.
+            FailedLaunchError: the operator returned, but a kernel that it launched never ran.
         """
         with contextlib.nullcontext() if self.watch is None else self.watch.watched():
             return self.enqueue(arguments)
@@ -208,11 +208,11 @@ class Subject:
         return self._judge.fault(case, results)
 
     def is_steady(self, case: Case) -> bool:
-        """Whether the reference returns the same results again; one that exists only in Python may not."""
+        """Whether the reference returns the same results when called again; one that exists only in Python may not."""
         return self._judge.is_steady(case)
 
     def draws_random_numbers(self, case: Case) -> bool:
-        """Whether the reference draws PyTorch's random numbers. It runs once for each case, which can take seconds."""
+        """Whether the reference uses PyTorch's random generator. It runs once for each case, which can take seconds."""
         if case.name not in self._drawing:
             before = torch.get_rng_state()
             positional, keywords = self.op.spread(case.plain())
@@ -226,9 +226,9 @@ class Subject:
         return call_code(self.op, case)
 
     def floating(self, case: Case) -> list[str]:
-        """The arguments of `case` that autograd can track: floating or complex, in a call with such a result.
+        """The arguments of `case` that autograd can track: floating or complex ones, in a call with such a result.
 
-        An operator that somebody else registers may refuse gradients that op.py does not declare.
+        An operator of an external library may reject gradients that op.py does not declare.
         """
         expected = self.expected(case)
         if expected.refusal or not any(map(derive.has_gradient, derive.tensors(list(expected.own)))):

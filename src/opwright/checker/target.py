@@ -1,4 +1,4 @@
-"""What a check runs: a library, and its shared object, which is built for the check."""
+"""The target of a check: a library, and its shared object, which is built for the check."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """What a check runs.
+    """The target of a check.
 
     Attributes:
         namespace: the library's namespace.
         path: its op.py.
         shared_object: its shared object; None if it has no native source.
         sanitize: the sanitizers that it was built with.
-        is_external: whether somebody else registers the operators.
-        step_limit_s: a step that takes longer is a hang; by default that of the runtime.
+        is_external: whether the library is external.
+        step_limit_s: a step that takes longer is a hang; by default, the limit of the runtime.
     """
 
     namespace: str
@@ -47,7 +47,7 @@ def build_checked(library: Library, sanitize: tuple[str, ...] = ()) -> Path | No
     Raises:
         OpwrightError: as for `opwright.build`.
     """
-    library.schemas()  # first, to report an annotation that makes no schema before anything is built
+    library.schemas()  # first, so that an annotation without a schema type is reported before anything is built
     if not library.sources:
         return None
     cache = Cache()
@@ -55,8 +55,8 @@ def build_checked(library: Library, sanitize: tuple[str, ...] = ()) -> Path | No
     if sanitize:
         plan = sanitizers.instrumented(plan, sanitize)
     if any(op.gradient is not None for op in library.ops.values()):
-        # Here, and not in processes that run under a sanitizer, because the compiler would run under it too. If it
-        # cannot be built, those processes report it.
+        # Built here, because in a process under a sanitizer, the compiler would run under it too. If the build fails,
+        # those processes report it.
         with contextlib.suppress(BridgeError):
             build_bridge()
     return build_plan(plan, cache=cache, progress=Progress(library.namespace)).path

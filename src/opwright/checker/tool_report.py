@@ -1,4 +1,4 @@
-"""Reads what the tools of compute-sanitizer write: one report for each thread or place that shows a fault."""
+"""Parses the output of compute-sanitizer's tools: one report for each thread or place that shows a fault."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _BLOCK = re.compile(r"\bin block (\(\d+,\d+,\d+\))")
 _HOST_FRAME = re.compile(r"^Host Frame:.*\[0x[0-9a-f]+\](?: in (\S.*))?$")
 _API_ERROR = re.compile(r"^Program hit ")
 _RACE = re.compile(r"\bRace reported between\b|\bhazard detected\b")
-# The tool says that it could not do its work. That it finds no exit code only means that CUDA was not used.
+# The tool reports that it could not do its work. A missing exit code only means that CUDA was not used.
 _TROUBLE = re.compile(r"^Internal Sanitizer|^(?:Warning|Error): (?!couldn't find exit code)|errors were skipped")
 _LIBRARIES_OF_CUDA = re.compile(r"(?:^|/)lib(?:cuda|cudart)[.-]")
-# A race names its first place in the headline itself.
+# The headline of a race includes its first place.
 _PLACE_IN_HEADLINE = re.compile(r"\s*\b(?:\w+ access at\b|at __\w+__ 0x).*$")
-_LONGEST = 40  # lines to keep of a report
+_LONGEST = 40  # lines of a report to keep
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Place:
     line: int = 0
 
     def is_below(self, root: Path) -> bool:
-        """Whether its source lies in the folder `root`."""
+        """Whether its source is in the folder `root`."""
         return self.file.startswith(f"{root}/")
 
     def text(self, root: Path) -> str:
-        """The place as `cuda.cu:53`, relative to the folder `root` if it lies there; the function if it is unknown."""
+        """The place as `cuda.cu:53`, relative to the folder `root` if it is inside; the function if unknown."""
         return f"{self.file.removeprefix(f'{root}/')}:{self.line}" if self.file else demangled(self.function)
 
 
@@ -59,14 +59,14 @@ class ToolReport:
     """One report of a tool.
 
     Attributes:
-        headline: what it reports, without the place.
-        places: where: one, or all that take part in a race.
-        frames: the functions on the GPU that led there, the kernel last.
-        thread: the thread, as `(31,0,0)`; empty if it names none.
-        block: its block.
+        headline: the fault, without the place.
+        places: the place of the fault, or all places that take part in a race.
+        frames: the call stack on the GPU, the kernel last.
+        thread: the thread, as `(31,0,0)`; empty if it is unknown.
+        block: the block of the thread.
         modules: the shared objects on the stack of the host, the innermost first.
-        text: all of it.
-        offset: the number of bytes that were written before it.
+        text: the whole report.
+        offset: the position of the report in the output, in bytes.
     """
 
     headline: str
@@ -87,34 +87,34 @@ class ToolReport:
 
     @property
     def is_api_error(self) -> bool:
-        """Whether a call of CUDA failed, and not a kernel."""
+        """Whether a CUDA call failed, rather than a kernel."""
         return _API_ERROR.match(self.headline) is not None
 
     @property
     def is_race(self) -> bool:
-        """Whether threads race for shared memory."""
+        """Whether threads race on shared memory."""
         return _RACE.search(self.headline) is not None
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What it shares with the reports of other threads about the same fault."""
+        """A key that it shares with the reports of other threads about the same fault."""
         where = [f"{place.function} {place.file}:{place.line}" for place in self.places]
         return (re.sub(r"\d", "", self.headline), *sorted(where), self.kernel)
 
     @property
     def caller(self) -> str:
-        """The file name of the shared object that made the call of CUDA; empty if it is unknown."""
+        """The file name of the shared object that made the CUDA call; empty if it is unknown."""
         outer = (module.rpartition("/")[2] for module in self.modules if not _LIBRARIES_OF_CUDA.search(module))
         return next(outer, "")
 
 
 def reports(content: bytes) -> list[ToolReport]:
-    """The reports in what a tool has written, in order."""
+    """The reports in the output of a tool, in order."""
     return [_report(lines, offset) for offset, lines in _records(content) if _is_report(lines)]
 
 
 def troubles(content: bytes) -> list[str]:
-    """What a tool says about itself: a GPU that it does not support, launches that it did not watch."""
+    """The messages of a tool about itself: a GPU that it does not support, launches that it did not check."""
     found = [lines[0] for _, lines in _records(content) if _TROUBLE.search(lines[0]) and not _is_report(lines)]
     return list(dict.fromkeys(map(demangled, found)))
 
@@ -128,7 +128,7 @@ def distinct(found: Iterable[ToolReport]) -> list[ToolReport]:
 
 
 def shown(report: ToolReport, root: Path) -> str:
-    """A report in one line: what, where, in which kernel, by which thread."""
+    """A report in one line: the fault, its place, the kernel and the thread."""
     if report.is_race:
         accesses = _ACCESS.findall(report.text)
         sides = [
@@ -146,7 +146,7 @@ def shown(report: ToolReport, root: Path) -> str:
 
 
 def _records(content: bytes) -> list[tuple[int, list[str]]]:
-    """What was written, cut into records, each with its offset; their first line is the headline."""
+    """The records of an output, each with its offset; the first line of a record is its headline."""
     found: list[tuple[int, list[str]]] = []
     offset = 0
     is_open = False
@@ -159,7 +159,7 @@ def _records(content: bytes) -> list[tuple[int, list[str]]]:
         elif not (is_detail and is_open):
             found.append((offset, [words]))
             is_open = True
-        elif words.startswith("in ") and len(found[-1][1]) > 1:  # some releases write a file on a line of its own
+        elif words.startswith("in ") and len(found[-1][1]) > 1:  # some releases write the file on a separate line
             found[-1][1][-1] += f" {words}"
         else:
             found[-1][1].append(words)

@@ -9,22 +9,22 @@ from typing import Any, Literal, get_args
 from opwright.checker.kinds import Kind
 
 Status = Literal["passed", "failed", "lacking", "not applicable", "not run"]
-_REPORT_IT = "report it to the maintainers of the operator, with the repro, which does not need opwright"
+_REPORT_IT = "report it to the maintainers of the operator, with the repro, which does not require opwright"
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One fault, with what its author needs to fix it.
+    """One fault, with the information that its author needs to fix it.
 
     Attributes:
         kind: the kind of fault; its diagnosis contains the likely cause and the fix.
-        case: the case in words: `x transposed, float32 (16, 33)`.
+        case: a description of the case: `x transposed, float32 (16, 33)`.
         repro: lines of Python that reproduce the call; empty if there was none.
         got: the actual result.
         expected: the expected result.
         detail: further information: a sanitizer's report, a compiler's message.
-        is_elsewhere: whether somebody else registers the operator, so that op.py cannot fix it.
+        is_elsewhere: whether the operator belongs to an external library, so that op.py cannot fix it.
     """
 
     kind: Kind
@@ -63,8 +63,8 @@ class Cell:
         op: the operator, as `namespace::name`.
         runtime: one of the eleven.
         device: `cpu` or `cuda`.
-        status: its outcome; only `failed` makes the check fail. `lacking` is an operator that somebody else registers,
-            without what the runtime needs.
+        status: its outcome; only `failed` makes the check fail. `lacking` means that an operator of an external library
+            lacks what the runtime requires.
         reason: why it does not apply or was not run, or notes on a pass; may be empty.
         cases: how many cases returned what was expected.
         rejected: how many of them were varied inputs that the operator rejected with an error, which is allowed.
@@ -106,11 +106,11 @@ class Report:
         namespace: the library's namespace.
         path: the folder of its op.py.
         pytorch: PyTorch's version.
-        machine: the machine in a few words.
+        machine: a short description of the machine.
         seed: the seed of the random inputs.
         sanitize: the sanitizers that the native code was built with; empty for none.
         cells: the matrix, by operator and then by runtime.
-        failures: faults of the library as a whole, which leave no cell to run: it does not build, or does not load.
+        failures: faults of the library as a whole, which prevent all cells from running: it does not build or load.
         seconds: how long everything took, including the build.
     """
 
@@ -131,7 +131,7 @@ class Report:
 
     @property
     def ran(self) -> bool:
-        """Whether any cell was run: without one, a check proves nothing."""
+        """Whether any cell ran; otherwise a check proves nothing."""
         return any(cell.status in {"passed", "failed"} for cell in self.cells)
 
     @property

@@ -14,16 +14,16 @@ class Watcher(Protocol):
     """Receives the progress of the cells."""
 
     def start(self, cells: Sequence[tuple[str, str, str]]) -> None:
-        """The cells are known: the operator, the runtime and the device of each."""
+        """Receive the cells of the check: the operator, the runtime and the device of each."""
 
     def begin(self, op: str, runtime: str, device: str) -> None:
-        """A cell begins."""
+        """Handle the start of a cell."""
 
     def case(self, text: str) -> None:
-        """A step of the cell begins."""
+        """Handle the start of a step of the cell."""
 
     def end(self, cell: Cell) -> None:
-        """A cell is done."""
+        """Handle the end of a cell."""
 
 
 class NullWatcher:

@@ -40,7 +40,7 @@ devices_option = click.option(
     metavar="NAME",
     multiple=True,
     type=click.Choice(DEVICES),
-    help=f"Only this device: {' or '.join(DEVICES)}.",
+    help=f"Only this device; repeat for more: {' or '.join(DEVICES)}.",
 )
 seed_option = click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Seed of random inputs.")
 html_option = click.option(

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     metavar="N",
     multiple=True,
     type=click.IntRange(min=1),
-    help="CPU threads; repeat to time each in turn.",
+    help="Number of CPU threads; repeat to time several thread counts.",
 )
 @click.option(
     "--dtype",
     metavar="NAME",
     default="float32",
     show_default=True,
-    help="Dtype of floating tensors that the samples leave open.",
+    help="Dtype of the floating-point tensors whose dtype the samples do not set.",
 )
 @click.option(
     *("--size", "sizes"), metavar="TEXT", multiple=True, help="Only sizes whose label contains TEXT; repeat for more."
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     metavar="NAME",
     multiple=True,
     type=click.Choice(DIRECTIONS),
-    help="Only this direction: forward, recorded (forward, recorded by autograd), backward or both.",
+    help="Only this direction; repeat for more: forward, recorded (forward, recorded by autograd), backward or both.",
 )
 @click.option(
     "--seconds",
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     type=float,
     default=2.0,
     show_default=True,
-    help="Time limit per cell; less if the rounds agree earlier.",
+    help="Time limit per cell; timing stops earlier if the rounds agree.",
 )
 @click.option("--rounds", metavar="N", type=click.IntRange(min=1), help="Run exactly N rounds per cell instead.")
 @click.option(
@@ -90,10 +90,10 @@ def bench(
 
     PATH is a folder with an op.py, or the file itself.
 
-    Rows: the reference in op.py as plain PyTorch, the reference under torch.compile (on a GPU also with CUDA graphs),
-    the operator, and the floor (the work that no implementation can avoid). Results and gradients are compared before
-    anything is timed, and those of some timed calls too. Exits with 1 if one is wrong, faster than its floor allows, or
-    nothing was timed.
+    Times the reference in op.py as plain PyTorch, the reference under torch.compile (on a GPU also with CUDA graphs),
+    the operator, and the floor (the work that no implementation can avoid). Verifies results and gradients before it
+    times anything, and again for some of the timed calls. Exits with 1 if a result is wrong, an implementation is
+    faster than its floor allows, or nothing was timed.
 
     Examples:
 

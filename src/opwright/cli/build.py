@@ -21,13 +21,13 @@ _IN_THE_LIBRARY = "\0"
 @library_argument
 @click.option("--output", "-o", metavar="FILE", type=PATH, help="Copy the shared object to FILE.")
 @click.option("--cuda/--no-cuda", default=None, help="Build the CUDA sources; by default if PyTorch is a CUDA build.")
-@click.option("--debug", is_flag=True, help="Build for a debugger: not optimized, lines and variables described.")
+@click.option("--debug", is_flag=True, help="Build for a debugger: without optimization, with debug information.")
 @click.option(
     *("--compile-commands", "database"),
     metavar="[FILE]",
     is_flag=False,
     flag_value=_IN_THE_LIBRARY,
-    help="Build nothing; write how each file is compiled, for clangd, to FILE (compile_commands.json beside op.py).",
+    help="Build nothing; write the compile commands, for clangd, to FILE (compile_commands.json next to op.py).",
 )
 @click.option("--verbose", "-v", is_flag=True, help="Print each step.")
 @click.option("--setup", is_flag=True, help="PATH is a project with a setup.py: build its extensions in place.")
@@ -45,14 +45,14 @@ def build(
     wheel: bool,
     json: str | None,
 ) -> None:
-    """Build an operator library into one shared object, or a project with a setup.py.
+    """Build an operator library, or a project with a setup.py.
 
-    PATH is a folder with an op.py, or the file itself. Prints the path of the object. Load it with
-    torch.ops.load_library; in C++, link it or open it with dlopen. Builds are cached by content: sources, the
-    headers they include, flags, compiler and PyTorch.
+    PATH is a folder with an op.py, or the file itself. Prints the path of the shared object. Load it with
+    torch.ops.load_library; in C++, link it or open it with dlopen. Builds are cached by content: sources, the headers
+    they include, flags, compiler and PyTorch.
 
-    With --setup, PATH is a project that builds with torch.utils.cpp_extension: it is built as it is, with opwright's
-    builder in the place of PyTorch's. Prints the paths of its shared objects, or of its wheel.
+    With --setup, PATH is a project that builds with torch.utils.cpp_extension. It is built unchanged, with opwright's
+    builder in place of PyTorch's. Prints the paths of its shared objects, or of its wheel.
 
     Examples:
 
@@ -69,7 +69,7 @@ def build(
     if setup:
         if cuda is not None or debug or database is not None or (output is not None and not wheel):
             msg = (
-                "--setup goes with --wheel, --verbose and --json alone, and --output with --wheel: the setup.py says "
+                "--setup supports only --wheel, --verbose and --json, and --output with --wheel: the setup.py defines "
                 "what is built, and where"
             )
             raise click.UsageError(msg)
@@ -143,7 +143,7 @@ def _build_project(path: Path, output: Path | None, *, wheel: bool, verbose: boo
 
         def on_line(line: str) -> None:
             shown.step(line.strip())
-            if "UserWarning: " in line:  # such as that of setuptools about an argument that it does not know
+            if "UserWarning: " in line:  # such as setuptools's about an unknown argument
                 warnings.append(line.partition("UserWarning: ")[2].strip())
 
         built = build_wheel(path, output or path / "dist", on_line) if wheel else build_in_place(path, on_line)
@@ -168,6 +168,6 @@ def _write_commands(path: Path, target: str, *, cuda: bool | None) -> None:
     from opwright.builder.library import describe
     from opwright.cache.cache import Cache
 
-    # CUDA sources too, where this PyTorch is a CPU build: they are edited there as well.
+    # CUDA sources are included even if this PyTorch is a CPU build: users edit them there too.
     described = describe(path, Cache(), cuda=cuda is not False)
     write_text("--compile-commands", target, compile_commands(described.plan, described.library.root))

@@ -21,7 +21,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class BundleOptions(TypedDict):
-    """The options that `bundle_options` adds, except --shape, --verbose and --json; `ship` takes them all."""
+    """The options that `bundle_options` adds, except --shape, --verbose and --json; `ship` accepts them all."""
 
     output: Path
     format: str
@@ -37,10 +37,10 @@ class BundleOptions(TypedDict):
 
 
 def bundle_options(*, default_format: str) -> Callable[[F], F]:
-    """The options of a verb that writes a bundle.
+    """Add the options of a verb that writes a bundle.
 
     Args:
-        default_format: the format without --format.
+        default_format: the default of --format.
     """
     options = (
         click.option("--output", "-o", metavar="BUNDLE", type=PATH, required=True, help="The folder to write."),
@@ -64,7 +64,7 @@ def bundle_options(*, default_format: str) -> Callable[[F], F]:
             type=click.Choice(tuple(LEVELS)),
             default="native",
             show_default=True,
-            help=f"Processor that a package is compiled for: {', '.join(LEVELS)}.",
+            help=f"With --format aoti: processor that the model is compiled for: {', '.join(LEVELS)}.",
         ),
         click.option(
             "--precision",
@@ -94,14 +94,14 @@ def bundle_options(*, default_format: str) -> Callable[[F], F]:
             "--tolerance",
             metavar="X",
             type=float,
-            help="Allowed deviation of each element from the model's, relative to its scale, such as 1e-4.",
+            help="Allowed deviation of each element from the model's result, relative to its scale, such as 1e-4.",
         ),
         click.option("--self-contained", is_flag=True, help="Include the host program and PyTorch's libraries."),
         click.option(
             "--trust",
             is_flag=True,
-            help="Load saved models that may run any code on this machine as you. Only for files that you, or people "
-            "whom you trust, have made.",
+            help="Load saved models, which can run arbitrary code with your permissions. Use it only for files from a "
+            "source that you trust.",
         ),
         click.option("--force", is_flag=True, help="Replace an existing bundle."),
         click.option("--verbose", "-v", is_flag=True, help="Print each step."),
@@ -122,7 +122,7 @@ def named_shapes(given: tuple[str, ...]) -> dict[str, str]:
 
 
 def report(shipped: Shipped, json: str | None) -> None:
-    """Print a bundle that was written, with its notes."""
+    """Print a bundle that was written, and its notes."""
     for note in shipped.notes:
         click.echo(f"note: {note}", err=True)
     if json is not None:

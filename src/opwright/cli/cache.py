@@ -1,4 +1,4 @@
-"""`opwright cache`: lists what the cache holds, and removes what is old or too much."""
+"""`opwright cache`: lists the contents of the cache, and prunes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opwright.cache.prune import Pruned
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-# Listed one by one only on request: parts of the libraries, and there are many.
+# Parts of libraries. There are many, so they are listed one by one only on request.
 _PARTS = {"object", "source"}
 
 
@@ -43,13 +43,13 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Remove nothing; print w
 @json_option
 @click.pass_context
 def cache(context: click.Context, *, everything: bool, json: str | None) -> None:
-    """List what the cache holds, and remove what is old or too much.
+    """List the entries of the build cache, or prune them.
 
-    Prints the size of each kind of thing, then libraries and whatever else is large, the most recently used first:
-    size, last use, and for which PyTorch and from where it was built. The times are exact to an hour.
+    Prints the size of each kind of entry, then libraries and other large entries, most recently used first: size, last
+    use, the PyTorch that they were built for, and their sources. Times are accurate to an hour.
 
-    Builds remove by themselves what nobody has used for 90 days, and what was not used for longest while the cache
-    is larger than $OPWRIGHT_CACHE_SIZE (10GB by default). What was used within the last day always stays.
+    Builds automatically remove entries that have not been used for 90 days, and the least recently used ones while the
+    cache is larger than $OPWRIGHT_CACHE_SIZE (10GB by default). Entries used within the last day are always kept.
 
     Examples:
 
@@ -82,21 +82,26 @@ def cache(context: click.Context, *, everything: bool, json: str | None) -> None
         for path, entries in layers.items():
             _print_layer(path, entries, everything=everything)
         limit = "any size" if bound.size is None else format_bytes(bound.size)
-        click.echo(f"builds leave at most {limit} in {root}")
+        click.echo(f"builds keep at most {limit} in {root}")
 
 
 @cache.command
-@click.option("--older-than", metavar="AGE", callback=_age, help="Remove what was not used for this long: 30d, 12h.")
 @click.option(
-    "--max-size", metavar="SIZE", callback=size_in_bytes, help="Then the least recently used, down to a size: 5GB."
+    "--older-than", metavar="AGE", callback=_age, help="Remove entries not used for this long, such as 30d or 12h."
+)
+@click.option(
+    "--max-size",
+    metavar="SIZE",
+    callback=size_in_bytes,
+    help="Then remove the least recently used entries down to this size, such as 5GB.",
 )
 @_dry_run
 @json_option
 def prune(*, older_than: float | None, max_size: int | None, dry_run: bool, json: str | None) -> None:
-    """Remove what was not used for longest.
+    """Remove the least recently used entries.
 
-    Without options, what builds would remove by themselves. What was used within the last day stays, because a
-    program may be about to open it; other builds can run meanwhile.
+    Without options, removes what builds would remove automatically. Entries used within the last day are kept, because
+    a program may be about to open them. Other builds can run at the same time.
 
     Examples:
 
@@ -116,10 +121,10 @@ def prune(*, older_than: float | None, max_size: int | None, dry_run: bool, json
 @_dry_run
 @json_option
 def clear(*, dry_run: bool, json: str | None) -> None:
-    """Remove everything, what was used a moment ago included.
+    """Remove all entries, including those in recent use.
 
-    Exits with 7 while a build is in progress. A program that has opened a library keeps it; one that is about to may
-    find it gone.
+    Exits with 7 while a build is in progress. A program that has opened a library can continue to use it; a program
+    that is about to open a library may find it missing.
 
     Examples:
 
@@ -172,7 +177,7 @@ def _table(entries: list[Entry]) -> Table:
     for entry in entries:
         torch, compiler, source = (entry.about.get(name, "") for name in ("torch", "compiler", "source"))
         used = _ago(time.time() - entry.used_at)
-        # As text: a name may hold what rich takes for its own marks.
+        # As Text, because rich would interpret a name that contains its markup.
         cells = (entry.kind, entry.name, format_bytes(entry.size), used, torch, Path(compiler).name, source)
         table.add_row(*(Text(printable(cell)) for cell in cells))
     return table

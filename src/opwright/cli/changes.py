@@ -1,4 +1,4 @@
-"""Notices that files of an operator library have changed."""
+"""Detects changed files of an operator library."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
-# In the library's folder these count whether or not they were read: op.py may search for sources, and a header that was
-# missing may appear.
+# Files in the library's folder that are watched even if they were not read: op.py may search for sources, and a missing
+# header may appear.
 _SUFFIXES = (".py", ".c", ".cc", ".cpp", ".cxx", ".c++", ".cu", ".cuh", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl")
 _ASIDE = frozenset({"__pycache__", "build", "dist", "node_modules"})
-# Changes that follow each other within this time belong to one save; those of a checkout go on for longer.
+# Changes less than this time apart belong to one save; a checkout takes longer.
 _QUIET_MS = 80
 _LONGEST_SAVE_MS = 1000
 _TICK_MS = 150
 _POLL_S = 0.3
-# A variable of watchfiles, for file systems that report no changes and are not known to be so.
+# An environment variable of watchfiles, for file systems that report no changes and are not detected as such.
 POLLING = "WATCHFILES_FORCE_POLLING"
 
 
 class Changes:
-    """The files of a library, and which of them have changed.
+    """The files of a library, and those that have changed.
 
-    Their content counts: a file that was touched, or replaced by an equal one, has not changed.
+    Compares content: a file that was touched, or replaced by an identical one, has not changed.
 
     Args:
-        root: the library's folder, in which sources that were not read count too.
+        root: the library's folder. Sources in it are watched even if they were not read.
     """
 
     def __init__(self, root: Path) -> None:
@@ -42,7 +42,7 @@ class Changes:
         self._states: dict[Path, FileState | None] = {}
         self._folders: dict[Path, int] = {}
         self._events: Generator[object, None, None] | None = None
-        # Not by watchfiles, which compares times in whole seconds.
+        # Polls here, because watchfiles compares times in whole seconds.
         self._polls = bool(os.environ.get(POLLING))
         self.look()
 
@@ -55,7 +55,8 @@ class Changes:
         """Watch the files of `read` too.
 
         Returns:
-            What has changed since the last look; of those that were not watched so far, since `since_ns` nanoseconds.
+            The files that have changed since the last look. Files that were not watched before count if they changed
+            since `since_ns` nanoseconds.
         """
         new = set(read) - set(self._states)
         self._read.update(read)
@@ -79,7 +80,7 @@ class Changes:
         return [path for path in {**before, **self._states} if before.get(path) != self._states.get(path)]
 
     def wait(self) -> list[Path]:
-        """The files that have changed, after a short wait; empty if none has."""
+        """The files that have changed after a short wait; empty if there are none."""
         import watchfiles
 
         if self._polls or any(map(_is_remote, self._folders)):
@@ -99,14 +100,14 @@ class Changes:
             )
         try:
             happened = next(self._events)
-        except OSError as error:  # a folder that has just vanished, or more watches than the system allows
+        except OSError as error:  # a folder was just removed, or the system allows no more watches
             self._events, happened = None, None
             self._polls = not isinstance(error, FileNotFoundError)
             time.sleep(_POLL_S)
         return self.look() if is_new or happened else []
 
     def _follow(self, folders: Iterable[Path]) -> None:
-        """Watch `folders`, anew where one was made, removed or replaced."""
+        """Watch `folders`, and restart the watch if one was created, removed or replaced."""
         found: dict[Path, int] = {}
         for folder in folders:
             with contextlib.suppress(OSError):
@@ -137,6 +138,6 @@ def _state(path: Path) -> FileState | None:
 
 
 def _is_remote(folder: Path) -> bool:
-    """Whether other machines can change files in `folder` without this system's knowledge."""
+    """Whether other machines can change files in `folder` without this system noticing."""
     mount = mount_of(folder)
     return mount is not None and mount.is_network

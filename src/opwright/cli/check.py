@@ -45,16 +45,20 @@ def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -
     metavar="NAME",
     multiple=True,
     type=click.Choice(RUNTIME_NAMES),
-    help=f"Only this runtime: {', '.join(RUNTIME_NAMES)}.",
+    help=f"Only this runtime; repeat for more: {', '.join(RUNTIME_NAMES)}.",
 )
 @devices_option
 @click.option(
     "--seed", metavar="N", type=int, help="Seed of inputs and variations; a new one for each check by default."
 )
 @click.option(
-    "--quick", is_flag=True, help="Fewer cases, and only runtimes that compile nothing: seconds, not minutes."
+    "--quick",
+    is_flag=True,
+    help="Make fewer calls, and skip the slow runtimes (export, aoti, host-*); takes seconds instead of minutes.",
 )
-@click.option("--large", is_flag=True, help="Also use tensors of more than 2^31 bytes, or elements on a GPU.")
+@click.option(
+    "--large", is_flag=True, help="Also use tensors larger than 2^31 bytes (on a GPU, larger than 2^31 elements)."
+)
 @click.option(
     "--sanitize",
     metavar="LIST",
@@ -69,8 +73,8 @@ def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -
     type=click.IntRange(min=1),
     is_flag=False,
     flag_value=60,
-    is_eager=True,  # --file looks at it
-    help="Change the sources in N small ways (60 by default), one at a time, and show which the check does not notice.",
+    is_eager=True,  # --file reads it
+    help="Make N small changes to the sources (60 by default), one at a time, and show those that the check misses.",
 )
 @click.option(
     "--file",
@@ -81,10 +85,10 @@ def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -
     callback=_files,
     help="With --mutants: change only this file; repeat for more.",
 )
-@click.option("--fail-fast", is_flag=True, help="Stop at the first fault; runs the quickest runtimes first.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first failure; run the quickest runtimes first.")
 @html_option
 @junit_option
-@click.option("--github", is_flag=True, help="Also print each fault as an annotation for GitHub's workflows.")
+@click.option("--github", is_flag=True, help="Also print each failure as a GitHub workflow annotation.")
 @click.option("--verbose", "-v", is_flag=True, help="Print each cell as it finishes.")
 @report_json_option
 def check(
@@ -110,8 +114,8 @@ def check(
 
     PATH is a folder with an op.py, or the file itself.
 
-    The reference in op.py is the specification. A failure shows the call, the actual and the expected result, the
-    likely cause and the fix. Exits with 1 if something is wrong or nothing could be run.
+    The reference in op.py is the specification. For each failure, the report shows the call, the actual and the
+    expected result, the likely cause and the fix. Exits with 1 if a cell fails or nothing could be run.
 
     Examples:
 

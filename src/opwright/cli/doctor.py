@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def doctor(*, packages: tuple[str, ...], json: str | None) -> None:
     """Print what this machine can build and what is missing.
 
-    Each missing tool comes with how to install it. Exits with 4 if something is missing that every build needs.
+    Prints how to install each missing tool. Exits with 4 if a tool that every build needs is missing.
 
     Examples:
 

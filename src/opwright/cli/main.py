@@ -1,6 +1,6 @@
 """The program `opwright`: its verbs, and how errors are reported.
 
-A verb's module imports what only describes its options; what does the work is imported when the verb runs.
+A verb's module imports only what describes its options; it imports the implementation when the verb runs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _version(context: click.Context, _option: click.Parameter, asked: bool) -> N
 
 
 class _InThisOrder(click.Group):
-    """A group that lists its verbs in the order of its table, which is that of their use."""
+    """A group that lists its verbs in the order of its table, the order in which they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's own signature
         """The names of the verbs."""
@@ -45,10 +45,11 @@ class _InThisOrder(click.Group):
 
 app = _InThisOrder(
     name="opwright",
-    help="Describe a PyTorch operator once in Python, make it fast in C++ or CUDA, run it everywhere.",
+    help="Describe a PyTorch operator once in Python, make it fast in C++ or CUDA, and run it everywhere.",
     epilog=(
-        "Exit codes: 0 done, 2 wrong usage, 3 op.py, 4 toolchain, 5 build, 6 load, 7 cache, 8 bundle, 9 map, 1 anything"
-        " else; for run and verify, those of the host: see docs/host.md."
+        "Exit codes: 0 success, 1 any other error, 2 wrong usage, 3 invalid op.py, 4 toolchain, 5 build, 6 load, 7"
+        " cache, 8 bundle, 9 map; run and verify also exit with the codes of the host: see "
+        "docs/reference/exit_codes.md."
     ),
     commands=[new, build, check, bench, ship, migrate, verify, run, map, cache, doctor],
     params=[
@@ -70,7 +71,7 @@ def main() -> None:
     """Run the command line; an error becomes one message on standard error and the exit code of its class."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="surrogateescape")  # a file's name is written as it is, whatever its encoding
+            stream.reconfigure(errors="surrogateescape")  # file names are written unchanged, whatever their encoding
     try:
         try:
             app(prog_name="opwright")
@@ -79,7 +80,7 @@ def main() -> None:
                 sys.stdout.flush()
     except OpwrightError as error:
         _fail(str(error), error.exit_code)
-    except OSError as error:  # of standard output, or of a file that no verb knows more of
+    except OSError as error:  # of standard output, or of a file that no verb handles
         _let_go()
         _fail(
             f"{error.filename or 'standard output'} cannot be used: {error.strerror or error}", OpwrightError.exit_code
@@ -87,13 +88,13 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    # Names and texts of files could hold what moves a terminal's cursor.
+    # File names and file contents could contain escape sequences for the terminal.
     with contextlib.suppress(OSError):
         click.echo(f"{click.style('error:', fg='red', bold=True)} {printable(message)}", err=True)
     sys.exit(code)
 
 
 def _let_go() -> None:
-    """Leave a standard output that cannot be written: Python would try again at the end, and complain."""
+    """Detach a standard output that cannot be written: otherwise Python tries again at exit, and prints an error."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

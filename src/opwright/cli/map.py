@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opwright.scale.summary import MapSummary
 
 _AT_LEAST_ONE = click.IntRange(min=1)
-_INTERRUPTED = 130  # what a shell gives for Ctrl-C
+_INTERRUPTED = 130  # a shell's exit code for Ctrl-C
 
 
 def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -36,10 +36,10 @@ def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str
 @click.command
 @bundle_argument
 @click.argument("inputs", nargs=-1)
-@click.option("--output", "-o", metavar="OUT", required=True, help="The folder for the results, or a URL for fsspec.")
-@click.option("--resume", is_flag=True, help="Do what an earlier run of the same map has left undone.")
+@click.option("--output", "-o", metavar="OUT", required=True, help="Folder for the results, or an fsspec URL.")
+@click.option("--resume", is_flag=True, help="Complete an earlier, interrupted run of the same map.")
 @click.option(
-    "--batch", metavar="N", type=_AT_LEAST_ONE, default=1, show_default=True, help="Inputs that run together."
+    "--batch", metavar="N", type=_AT_LEAST_ONE, default=1, show_default=True, help="Number of inputs in one run."
 )
 @click.option(
     "--column",
@@ -47,7 +47,7 @@ def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str
     metavar="INPUT=COLUMN",
     multiple=True,
     callback=_columns,
-    help="The column of an input in Parquet files; by default the one of its name. Repeat for more.",
+    help="Column of an input in Parquet files, by default the one with the input's name; repeat for more.",
 )
 @click.option(
     "--on",
@@ -56,12 +56,16 @@ def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str
     show_default=True,
     help="Where the hosts run: on this machine, or on a Ray cluster.",
 )
-@click.option("--address", metavar="ADDRESS", help="The Ray cluster; by default one that runs here, or a new one.")
+@click.option(
+    "--address",
+    metavar="ADDRESS",
+    help="Address of the Ray cluster; by default a cluster on this machine, which is started if necessary.",
+)
 @click.option(
     "--workers",
     metavar="N",
     type=_AT_LEAST_ONE,
-    help="Hosts that run at a time; by default one for each processor or GPU.",
+    help="Number of concurrent hosts; by default one per processor or GPU.",
 )
 @click.option(
     "--threads",
@@ -69,21 +73,22 @@ def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str
     type=_AT_LEAST_ONE,
     default=1,
     show_default=True,
-    help="Threads that one run of the model computes with.",
+    help="Threads per run of the model.",
 )
 @click.option("--strict", is_flag=True, help="Stop at the first input that fails.")
 @click.option(
-    "--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), help="End a host that takes longer."
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Kill a host that does not answer within this time.",
 )
 @click.option(
     "--memory",
     metavar="SIZE",
     callback=size_in_bytes,
-    help="Memory of a host, such as 4GB; by default its part of the machine's.",
+    help="Memory limit of a host, such as 4GB; by default its share of the machine's memory.",
 )
-@click.option(
-    "--shard-rows", metavar="N", type=_AT_LEAST_ONE, help="Rows of a file of results; by default up to 1,000."
-)
+@click.option("--shard-rows", metavar="N", type=_AT_LEAST_ONE, help="Rows per result file; by default up to 1,000.")
 @report_json_option
 def map(
     bundle: Path,
@@ -105,22 +110,22 @@ def map(
 ) -> None:
     """Run a bundle on many inputs, each exactly once, and write a table.
 
-    BUNDLE is a folder that `opwright ship` wrote. INPUTS are pictures, .npy and .npz files; folders with such files;
+    BUNDLE is a folder that `opwright ship` wrote. INPUTS are image, .npy and .npz files; folders with such files; glob
     patterns; lists (a .txt with a path on each line, or a .jsonl with requests); Parquet files whose rows are inputs;
-    and URLs for fsspec. OUT becomes a folder of Parquet files with a row for each input, in their order: id, input,
-    status, error, and the outputs. An input that fails becomes a row with the error.
+    and fsspec URLs. OUT becomes a folder of Parquet files with one row per input, in the order of the inputs. Its
+    columns are id, input, status, error, and the outputs. An input that fails becomes a row with the error.
 
-    A map that was interrupted or killed goes on with --resume, and gives what an undisturbed one gives.
+    --resume continues a map that was interrupted or killed; the result equals that of an uninterrupted one.
 
     Examples:
 
         opwright map my_bundle photos/ -o results
 
-        opwright map my_bundle 'photos/**/*.jpg' -o results --batch 16 --workers 4
+        opwright map my_bundle 'photos/**/*.jpg' -o results --batch 16
 
-        opwright map my_bundle rows.parquet --column image=jpeg -o s3://bucket/results
+        opwright map my_bundle a.parquet --column image=jpeg -o s3://bucket/out
 
-        opwright map my_bundle photos/ -o /shared/results --on ray --address auto
+        opwright map my_bundle photos/ -o /shared/out --on ray --address auto
 
         opwright map my_bundle -o results --resume
     """
@@ -129,7 +134,7 @@ def map(
     from opwright.scale.map import map as map_inputs
     from opwright.scale.progress import MapProgress
 
-    # Clients of object stores leave tasks behind when a server is gone. What went wrong is raised as well.
+    # Clients of object stores leave tasks pending when a server disconnects. The error itself is raised too.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     with _ended_by_signals(), MapProgress(output, stderr()) as progress:
         try:
@@ -152,7 +157,7 @@ def map(
             )
         except KeyboardInterrupt:
             progress.end()
-            advice = "The same command with --resume goes on" if progress.has_begun else "Nothing was written"
+            advice = "Run the same command with --resume to continue" if progress.has_begun else "Nothing was written"
             click.echo(f"interrupted: {progress.line()}. {advice}", err=True)
             click.get_current_context().exit(_INTERRUPTED)
     if json is not None:
@@ -166,11 +171,11 @@ def _show(summary: MapSummary) -> None:
 
     done = summary.inputs - summary.resumed
     if not done:
-        click.echo(f"{summary.output}: nothing is left to do")
+        click.echo(f"{summary.output}: nothing left to do")
     rows = (
         f"{_counted(summary.inputs, 'row')} in {_counted(summary.shards, 'file')}, of which {summary.failed:,} failed"
     )
-    click.echo(f"{summary.output}: {rows}" + (f" ({summary.resumed:,} were there before)" if summary.resumed else ""))
+    click.echo(f"{summary.output}: {rows}" + (f" ({summary.resumed:,} already present)" if summary.resumed else ""))
     if done:
         click.echo(
             f"{_counted(done, 'row')} in {duration(summary.seconds)}, {three_figures(summary.rows_per_second)}/s, "
@@ -179,7 +184,7 @@ def _show(summary: MapSummary) -> None:
     if times := ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in summary.latency_seconds.items()):
         click.echo(f"the model took {times}")
     if summary.restarts:
-        click.echo(f"hosts ended early and were started again: {_counted(summary.restarts, 'time')}")
+        click.echo(f"hosts exited early and were restarted: {_counted(summary.restarts, 'time')}")
 
 
 def _counted(number: int, what: str) -> str:
@@ -188,7 +193,7 @@ def _counted(number: int, what: str) -> str:
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Within it, SIGTERM and SIGHUP end the map as Ctrl-C does."""
+    """While it is active, SIGTERM and SIGHUP stop the map as Ctrl-C does."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

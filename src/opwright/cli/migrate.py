@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--source",
     metavar="MODEL",
     required=True,
-    help="Its source: file.py:callable or package.module:callable.",
+    help="Source of the model: file.py:callable or package.module:callable.",
 )
 @bundle_options(default_format="aoti")
 def migrate(
@@ -39,9 +39,9 @@ def migrate(
 ) -> None:
     """Write a bundle from the source of a TorchScript model.
 
-    AOTInductor compiles it, unless --format says otherwise. The module that the source makes gets the weights of
-    MODEL.pt. Its results, and those of the compiled model, are compared with MODEL.pt's, output by output. The goldens
-    of the bundle are the results of MODEL.pt.
+    Compiles the model with AOTInductor unless --format selects another format. Loads the weights of MODEL.pt into the
+    module that the source creates, and compares its results, and those of the compiled model, with MODEL.pt's, output
+    by output. The goldens of the bundle are the results of MODEL.pt.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`opwright check --mutants`: shows which changes of the sources a check does not notice."""
+"""`opwright check --mutants`: shows the changes of the sources that a check does not notice."""
 
 from __future__ import annotations
 

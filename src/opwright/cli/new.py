@@ -18,20 +18,21 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("path", type=PATH)
-@click.option("--cuda", is_flag=True, help="With a CUDA kernel, cuda.cu.")
-@click.option("--opencv", is_flag=True, help="With an operator that calls OpenCV.")
-@click.option("--python-only", is_flag=True, help="Without native sources: no compiler is needed.")
+@click.option("--cuda", is_flag=True, help="Add a CUDA kernel, cuda.cu.")
+@click.option("--opencv", is_flag=True, help="Create an operator that calls OpenCV.")
+@click.option("--python-only", is_flag=True, help="Create no native sources; requires no compiler.")
 @click.option(
     *("--from", "existing"),
     metavar="NS::OP",
     multiple=True,
-    help="Describe an operator that exists already; repeat for more, * for all of a namespace.",
+    help="Describe an existing operator, or NS::* for a whole namespace; repeat for more.",
 )
 @click.option(
     *("--import", "imports"),
     metavar="MODULE",
     multiple=True,
-    help="With --from: the module that registers the operators; by default the one with the namespace's name.",
+    help="With --from: the module that registers the operators, by default the one with the namespace's "
+    "name; repeat for more.",
 )
 @json_option
 def new(
@@ -47,7 +48,7 @@ def new(
     """Create an operator library that builds and passes its check.
 
     PATH is the folder to create; its name becomes the namespace of the operators. op.py describes in plain PyTorch
-    what the operator computes; cpu.cpp implements it. Read both, then change them into what you need.
+    what the operator computes; cpu.cpp implements it. Read both, then adapt them.
 
     Examples:
 
@@ -67,10 +68,10 @@ def new(
     asked = {"--cuda": cuda, "--opencv": opencv, "--python-only": python_only, "--from": bool(existing)}
     chosen = [option for option, given in asked.items() if given]
     if len(chosen) > 1:
-        msg = f"{' and '.join(chosen)} exclude each other: choose one."
+        msg = f"{' and '.join(chosen)} are mutually exclusive: choose one."
         raise click.UsageError(msg)
     if imports and not existing:
-        msg = "--import names the module that registers operators: name those with --from."
+        msg = "--import names the module that registers operators: name the operators with --from."
         raise click.UsageError(msg)
     if existing:
         created = _described(path, existing, list(imports))
@@ -130,7 +131,7 @@ def _next_commands(path: Path, created: Created) -> dict[str, str]:
             record: "write samples in a program",
         }
     if not created.flavour.is_native:
-        return {**check, "opwright doctor": "see what this machine has for native code"}
+        return {**check, "opwright doctor": "see what native code this machine can build"}
     return {f"opwright build {at}": "build it into one shared object", **check}
 
 

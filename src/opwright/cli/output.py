@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 def stdout() -> Console:
-    """The console for tables and reports; colour only on a terminal."""
-    from rich.console import Console
+    """The console for tables and reports."""
+    from opwright.report.terminal import console
 
-    return Console(highlight=False)
+    return console(stderr=False)
 
 
 def stderr() -> Console:
-    """The console for errors and progress; colour only on a terminal."""
-    from rich.console import Console
+    """The console for errors and progress."""
+    from opwright.report.terminal import console
 
-    return Console(stderr=True, highlight=False)
+    return console(stderr=True)
 
 
 def write_json(target: str, result: dict[str, Any]) -> None:
@@ -45,7 +45,7 @@ def write_json(target: str, result: dict[str, Any]) -> None:
 
 
 def write_text(option: str, target: str, text: str) -> None:
-    """Write the text that `option` asked for to the file `target`, or to standard output for `-`.
+    """Write `text`, the output of `option`, to the file `target`, or to standard output for `-`.
 
     Raises:
         OpwrightError: the file cannot be written.
@@ -59,7 +59,7 @@ def write_text(option: str, target: str, text: str) -> None:
         if _is_stream(Path(target)):
             Path(target).write_text(text)
             return
-        path = Path(target).resolve()  # a link stays, and what it points to is written
+        path = Path(target).resolve()  # keeps a symbolic link, and writes its target
         with drafting(path, "write") as draft:
             draft.write_text(text)
             if path.exists():
@@ -70,16 +70,16 @@ def write_text(option: str, target: str, text: str) -> None:
 
 
 def print_annotations(lines: Iterable[str]) -> None:
-    """Print annotations on standard error, so that JSON on standard output stays whole: a workflow reads both."""
+    """Print annotations on standard error, to keep JSON on standard output intact: a workflow reads both streams."""
     for line in lines:
         click.echo(line, err=True)
 
 
 def check_target(option: str, target: str) -> None:
-    """Check that `target` names a file that can be written later, before the work for it begins.
+    """Check before the work starts that `target` names a file that can be written later.
 
     Raises:
-        OpwrightError: its folder does not exist, or it is a folder itself.
+        OpwrightError: its folder does not exist, or it is a folder.
     """
     if target != "-" and Path(target).is_dir():
         raise _unwritable(option, target, os.strerror(errno.EISDIR))

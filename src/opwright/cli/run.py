@@ -11,7 +11,7 @@ from opwright.cli.arguments import bundle_argument
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Everything after the bundle belongs to the host program, which has its own --help: it is not taken as an option here.
+# All arguments after the bundle are passed to the host program, including --help.
 _CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": ["-h"]}
 
 
@@ -21,8 +21,8 @@ _CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opti
 def run(context: click.Context, bundle: Path) -> None:
     """Run a bundle on inputs from files, without Python.
 
-    BUNDLE is a folder that `opwright ship` wrote. Everything after the bundle goes to the host program; `opwright
-    run my_bundle --help` lists its options, --json among them.
+    BUNDLE is a folder that `opwright ship` wrote. All arguments after it are passed to the host program; `opwright
+    run my_bundle --help` lists its options, including --json.
 
     Examples:
 

@@ -27,13 +27,13 @@ def ship(
     json: str | None,
     **options: Unpack[BundleOptions],
 ) -> None:
-    """Write a model and its operators into one folder, a bundle.
+    """Write a model and its operators to one folder, a bundle.
 
-    A process without Python runs the bundle. MODEL is file.py:callable, package.module:callable, or a saved model
-    (.pt, .pt2). The callable takes no arguments and returns a module. Its file may also define samples(), a
-    generator of inputs; shapes, a dict such as {"image": "float32[1..64,3,224,224]"}; and images, which describes
-    how a picture becomes an input. The samples are run again after each transform; a transform that changes results
-    is refused.
+    Bundles run in a process without Python. MODEL is file.py:callable, package.module:callable, or a saved model (.pt,
+    .pt2). The callable takes no arguments and returns a module. Its file may also define samples(), a generator of
+    inputs; shapes, a dict such as {"image": "float32[1..64,3,224,224]"}; and images, which describes how an image file
+    becomes an input. The samples are run again after each transform; the model is rejected if a transform changes the
+    results.
 
     Examples:
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def verify(bundle: Path, *, json: str | None) -> None:
     """Verify that a bundle is complete and works on this machine.
 
-    BUNDLE is a folder that `opwright ship` wrote. Compares digests, requirements, schemas and goldens. The host
-    program does this, without Python; docs/host.md lists its exit codes.
+    BUNDLE is a folder that `opwright ship` wrote. The host program verifies digests, requirements, schemas and goldens,
+    without Python; docs/reference/exit_codes.md lists its exit codes.
 
     Examples:
 

@@ -33,8 +33,8 @@ class WatchableCommand(click.Command):
     Its parameters include `path`, the folder of a library or its op.py, and `json`, a file or `-`.
 
     Args:
-        done: what the verb has done when it succeeds, such as `built`.
-        unwatched: the flags of the verb for what is not watched.
+        done: the past tense of the verb, printed when it succeeds, such as `built`.
+        unwatched: the verb's flags that do not support --watch.
         **attributes: arguments of `click.Command`.
     """
 
@@ -46,28 +46,28 @@ class WatchableCommand(click.Command):
             click.Option(
                 ["--watch"], is_flag=True, help="Run again whenever a file that was read changes, until Ctrl-C."
             ),
-            # For the process that runs the verb once: where it lists what it read.
+            # For the process that runs the verb once: the file in which it lists the files that it read.
             click.Option(["--list-reads"], type=PATH, hidden=True, expose_value=False, callback=_run_once),
         ]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line, and keep it to run it again."""
+        """Parse the command line, and keep it for later runs."""
         ctx.meta[_ARGUMENTS] = list(args)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb, once or again and again."""
+        """Run the verb, once or repeatedly."""
         if ctx.params.pop("watch"):
             for flag in self._unwatched:
                 if ctx.params[flag]:
-                    msg = f"--watch watches an operator library: it does not go with --{flag}"
+                    msg = f"--watch watches an operator library: it does not support --{flag}"
                     raise click.UsageError(msg)
             return _watch(ctx, self._done)
         return super().invoke(ctx)
 
 
 def list_reads_at_end(files: Callable[[], Iterable[Path]]) -> None:
-    """Have `files`, those that the verb reads, listed when it ends, however it does, if a watch has asked for them."""
+    """If a watch requested it, list `files`, those that the verb read, when the verb finishes or fails."""
     context = click.get_current_context()
     listing = context.meta.get(_READS)
     if listing is not None:
@@ -82,7 +82,7 @@ def _list_reads(listing: Path, files: Callable[[], Iterable[Path]]) -> None:
 def _run_once(context: click.Context, _option: click.Parameter, reads: Path | None) -> None:
     if reads is not None:
         context.meta[_READS] = reads
-        signal.signal(signal.SIGTERM, _end)  # the watch ends this process, which cleans up and says nothing
+        signal.signal(signal.SIGTERM, _end)  # the watch stops this process, which cleans up and prints nothing
 
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:
@@ -92,14 +92,14 @@ def _end(number: int, _frame: FrameType | None) -> NoReturn:
 def _watch(context: click.Context, done: str) -> None:
     """Run the command line again and again, each time in a new process, until Ctrl-C or a signal.
 
-    A change ends a run that has not finished, and starts the next one.
+    A change stops a run that has not finished, and starts the next one.
     """
     from opwright.cli.changes import Changes
 
     path: Path = context.params["path"]
     root = path if path.is_dir() else path.parent
     if not root.is_dir():
-        msg = f"{root} is not a folder: --watch needs one that exists, to wait for its op.py"
+        msg = f"{root} is not a folder: --watch requires an existing folder, in which it waits for op.py"
         raise click.UsageError(msg)
     ended_by: list[int] = []
 
@@ -124,9 +124,9 @@ class _Runs:
 
     Args:
         arguments: the command line, which contains `--watch`.
-        changes: notices that files change.
-        work: a folder for files.
-        log: where to append a line of JSON for each run; `-` is standard output.
+        changes: detects changed files.
+        work: a folder for temporary files.
+        log: the file to which each run appends a line of JSON; `-` is standard output.
     """
 
     def __init__(self, arguments: Sequence[str], changes: Changes, work: Path, log: str | None) -> None:
@@ -138,11 +138,11 @@ class _Runs:
         options = ["--list-reads", str(self._reads), *(["--json", str(self._result)] if log is not None else [])]
         once = [word for word in arguments if word != "--watch"]
         end = once.index("--") if "--" in once else len(once)
-        # Of an option that comes twice, the last one counts.
+        # If an option is repeated, the last one is used.
         self._command = [sys.executable, "-m", "opwright", *once[:end], *options, *once[end:]]
 
     def run(self, done: str) -> None:
-        """Run once, report the run unless a change has ended it, and wait for the next change."""
+        """Run once, report the run unless a change has stopped it, and wait for the next change."""
         from opwright.report.format import duration
 
         for file in (self._reads, self._result):
@@ -165,7 +165,7 @@ class _Runs:
         self._because.update(dict.fromkeys(changed))
 
     def _ended(self) -> tuple[int | None, list[Path]]:
-        """The exit code of one run; or, if files change before its end, None and these files."""
+        """The exit code of one run; if files change before it exits, None and these files."""
         from opwright.toolchain.run import Attached
 
         program = Attached(self._command, silent=self._log == "-")

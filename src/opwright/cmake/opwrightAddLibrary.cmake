@@ -1,17 +1,17 @@
 # opwright_add_library: an operator library as a target of a CMake project.
 #
 #   opwright_add_library(TARGET FOLDER [CUDA ON|OFF])
-#       The library that FOLDER/op.py describes. CUDA builds its CUDA sources, by default if PyTorch is a CUDA build.
+#       The library that FOLDER/op.py describes. CUDA builds its CUDA sources; by default ON if PyTorch is a CUDA build.
 #   opwright_add_library(TARGET SOURCES a.cpp b.cu [PACKAGES opencv4] [ABI stable|full] [NAMESPACE ns])
-#       Sources that define their operators themselves. PACKAGES are pkg-config names. ABI is detected from what the
-#       sources include by default. TORCH_EXTENSION_NAME expands to NAMESPACE, by default TARGET. Sources may also bind
-#       a Python module: the library is for programs without Python, and leaves the binding out.
+#       Sources that define their operators themselves. PACKAGES are pkg-config names. By default, ABI is detected from
+#       what the sources include. TORCH_EXTENSION_NAME expands to NAMESPACE, by default TARGET. Sources may also bind a
+#       Python module: the library is for programs without Python, and omits the binding.
 #
-# The result is a shared library, built with the flags that Python's opwright.build uses. A program that links it,
+# Creates a shared library, built with the same flags as opwright.build in Python. A program that links it,
 #   target_link_libraries(program PRIVATE TARGET)
-# has its operators, whatever its other linker flags are.
+# has its operators, regardless of its other linker flags.
 
-# A macro, because a language can be enabled in the project's own scope only.
+# A macro, because a language can only be enabled in the project's own scope.
 macro(opwright_add_library _opwright_target)
   _opwright_ask("${_opwright_target}" ${ARGN})
   if(_opwright_nvcc)
@@ -19,12 +19,12 @@ macro(opwright_add_library _opwright_target)
       set(CMAKE_CUDA_COMPILER "${_opwright_nvcc}")
     endif()
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      # Only for CMake's test of the compiler: our flags name the architectures.
+      # Only for CMake's compiler check: our flags select the architectures.
       set(CMAKE_CUDA_ARCHITECTURES 80)
     endif()
     enable_language(CUDA)
     if(NOT CMAKE_CUDA${_opwright_standard}_STANDARD_COMPILE_OPTION)
-      # CMake supports nvcc's newer standards late: 3.25 knows none after C++17.
+      # CMake lags behind nvcc's standards: 3.25 supports none after C++17.
       set(CMAKE_CUDA${_opwright_standard}_STANDARD_COMPILE_OPTION "-std=c++${_opwright_standard}")
     endif()
   endif()
@@ -91,24 +91,24 @@ function(_opwright_define target)
     target_compile_options("${target}" PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${opwright_cuda_options}>")
   endif()
   target_link_libraries("${target}" PRIVATE "${opwright_link_item}")
-  # CMake sees no libraries in our single link item, so it needs their folders; as usual, installing removes them.
+  # CMake sees no libraries in our single link item, so it needs their folders. Installing removes them, as usual.
   set_target_properties("${target}" PROPERTIES BUILD_RPATH "${opwright_library_dirs}")
-  # Whatever the project's defaults for its own targets. Our flags name the architectures and the CUDA runtime.
+  # Overrides the project's defaults for its own targets. Our flags select the architectures and the CUDA runtime.
   set_target_properties("${target}" PROPERTIES
                         CXX_STANDARD "${opwright_standard}" CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
                         CUDA_STANDARD "${opwright_standard}" CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
                         CUDA_ARCHITECTURES OFF CUDA_RUNTIME_LIBRARY None)
 
   if(opwright_uses_python)
-    # What the sources bind for Python is left out of the library. What their operators call is not, and is explained.
+    # The Python bindings are omitted from the library. Python functions that operators call are not: report them.
     add_custom_command(TARGET "${target}" POST_BUILD
                        COMMAND "${CMAKE_COMMAND}" -E env "CXX=${CMAKE_CXX_COMPILER}" "${OPWRIGHT_PYTHON}" -m
                                opwright.builder.cmake inspect "$<TARGET_FILE:${target}>" "$<TARGET_OBJECTS:${target}>"
                        COMMAND_EXPAND_LISTS VERBATIM)
   endif()
 
-  # A program calls no function of an operator library, so linkers drop it under --as-needed, which PyTorch's
-  # own targets enable. This names the library once more, with --no-as-needed.
+  # A program does not call functions of an operator library, so linkers drop the library under --as-needed, which
+  # PyTorch's own targets enable. Link it again with --no-as-needed.
   target_link_options("${target}" INTERFACE
                       "SHELL:-Wl,--push-state,--no-as-needed \"$<TARGET_FILE:${target}>\" -Wl,--pop-state")
 endfunction()
@@ -123,6 +123,6 @@ function(_opwright_check_torch target abi)
   if(NOT ours STREQUAL theirs)
     message(FATAL_ERROR "opwright_add_library(${target}): its sources use PyTorch's full C++ API and are compiled "
                         "for the PyTorch in ${ours}, but this project found the one in ${theirs}. Use one for both: "
-                        "-DTorch_DIR=${ours}/share/cmake/Torch, or -DOPWRIGHT_PYTHON=<a Python that has the other>")
+                        "-DTorch_DIR=${ours}/share/cmake/Torch, or -DOPWRIGHT_PYTHON=<a Python with the other one>")
   endif()
 endfunction()

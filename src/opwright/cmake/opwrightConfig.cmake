@@ -7,10 +7,10 @@
 #   OPWRIGHT_PYTHON       the Python that has opwright; set it with -DOPWRIGHT_PYTHON=... if it is not found
 #   OPWRIGHT_INCLUDE_DIR  the folder that contains opwright/op.h
 #   OPWRIGHT_TORCH_DIR    the folder of that Python's PyTorch
-# From here on, find_package(Torch) finds the PyTorch of that Python, unless the project has chosen another.
+# After this, find_package(Torch) finds the PyTorch of that Python, unless the project has selected another one.
 if(CMAKE_VERSION VERSION_LESS 3.18)
   set(opwright_FOUND FALSE)
-  set(opwright_NOT_FOUND_MESSAGE "opwright needs CMake 3.18 or newer; this is ${CMAKE_VERSION}")
+  set(opwright_NOT_FOUND_MESSAGE "opwright requires CMake 3.18 or newer; this is ${CMAKE_VERSION}")
   return()
 endif()
 
@@ -39,7 +39,7 @@ foreach(_opwright_python IN LISTS _opwright_pythons)
       set(opwright_FOUND TRUE)
       break()
     endif()
-    set(_opwright_error "it has another opwright, ${_opwright_its_folder}")
+    set(_opwright_error "it has a different opwright, ${_opwright_its_folder}")
   elseif(NOT _opwright_error)
     set(_opwright_error "${_opwright_result}")
   endif()
@@ -49,17 +49,17 @@ endforeach()
 
 if(NOT opwright_FOUND)
   set(opwright_NOT_FOUND_MESSAGE
-      "no Python has the opwright of ${_opwright_here}. Name it with -DOPWRIGHT_PYTHON=<path to python>. Tried:${_opwright_tried}")
+      "no Python has the opwright in ${_opwright_here}. Pass one with -DOPWRIGHT_PYTHON=<path to python>. Tried:${_opwright_tried}")
   return()
 endif()
 
 set(OPWRIGHT_PYTHON "${_opwright_executable}" CACHE FILEPATH "The Python that has opwright")
-# Cached, because functions are visible in the whole project, and they need these variables.
+# Cached, because the functions are visible in the whole project and need these variables.
 get_filename_component(_opwright_include "${_opwright_here}/../include" ABSOLUTE)
 set(OPWRIGHT_INCLUDE_DIR "${_opwright_include}" CACHE INTERNAL "The folder that contains opwright/op.h")
 set(OPWRIGHT_TORCH_DIR "${_opwright_torch}" CACHE INTERNAL "The folder of the PyTorch of OPWRIGHT_PYTHON")
 
-# Last in the list: a PyTorch that the project names comes first.
+# Last in the list, so that a PyTorch that the project selects comes first.
 list(APPEND CMAKE_PREFIX_PATH "${_opwright_torch}")
 
 include("${CMAKE_CURRENT_LIST_DIR}/opwrightTorch.cmake")

@@ -1,4 +1,4 @@
-# Decides whether this opwright satisfies a version that a project requires, as in find_package(opwright 0.1).
+# Decides whether this opwright satisfies a version that a project requires, as in find_package(opwright 0.2).
 file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/../__init__.py" PACKAGE_VERSION REGEX "^__version__ = ")
 string(REGEX REPLACE "[^0-9.]" "" PACKAGE_VERSION "${PACKAGE_VERSION}")
 

@@ -1,5 +1,5 @@
 # find_package(opwright_host): the library that runs bundles, built for the PyTorch of the Python that has opwright, and
-# kept in opwright's cache. A project without opwright uses an installed host: <prefix>/lib/cmake/opwright_host.
+# stored in opwright's cache. A project without opwright uses an installed host: <prefix>/lib/cmake/opwright_host.
 include(CMakeFindDependencyMacro)
 find_dependency(opwright HINTS "${CMAKE_CURRENT_LIST_DIR}")
 

@@ -1,2 +1,2 @@
-# The host has the version of opwright.
+# The host has the same version as opwright.
 include("${CMAKE_CURRENT_LIST_DIR}/opwrightConfigVersion.cmake")

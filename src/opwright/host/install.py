@@ -1,6 +1,6 @@
-"""Builds the host with CMake, for the installed PyTorch, into the cache: the library, the program and their package.
+"""Builds the host's library, program and CMake package for the installed PyTorch, into the cache.
 
-CMake asks through the same file: `python -m opwright.host.install` prints the folder.
+CMake calls the same file: `python -m opwright.host.install` prints the folder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME = "opwright_host"
 _CPP = Path(__file__).resolve().parent / "cpp"
 _VERSION = re.compile(r"^__version__ = .*", flags=re.MULTILINE)
 _NOT_INSTALLED = {"tests"}
-# pkg-config's names, and Debian's.
+# The packages' names in pkg-config, and in Debian.
 PACKAGES = {
     "nlohmann_json": "nlohmann-json3-dev",
     "CLI11": "libcli11-dev",
@@ -39,9 +39,9 @@ _STEP = re.compile(r"^\[(\d+)/(\d+)\] (?:Building|Linking) .*?([^/ ]+?)(?:\.o)?$
 
 
 def install_host(*, verbose: bool = False) -> Path:
-    """Build the host, which takes about one minute, or find it in the cache.
+    """Build the host, which takes about a minute, or find it in the cache.
 
-    Safe to call from many processes at once: one builds, the others wait and use the result.
+    Safe to call from several processes at the same time: one builds, and the others wait and use its result.
 
     Args:
         verbose: print each step.
@@ -97,15 +97,15 @@ def _packages() -> list[str]:
     versions = package_versions(PACKAGES)
     if missing := [f"{name} ({debian})" for name, debian in PACKAGES.items() if name not in versions]:
         msg = (
-            f"the host needs packages that are missing: {', '.join(missing)}. Install their development files (names "
-            "of Debian's packages are in brackets). `opwright doctor` shows what is installed"
+            f"the host needs packages that are missing: {', '.join(missing)}. Install their development files (the "
+            "names of Debian's packages are in parentheses). `opwright doctor` shows what is installed"
         )
         raise ToolchainError(msg)
     return [f"{name} {version}" for name, version in versions.items()]
 
 
 def _sources() -> list[str | bytes]:
-    # CMake takes the version from the same line. The settings come from this file.
+    # CMake reads the version from the same line. This file contains the settings.
     face = (_CPP.parents[1] / "__init__.py").read_text(encoding="utf-8")
     parts: list[str | bytes] = [*_VERSION.findall(face), Path(__file__).read_bytes()]
     for path in sorted(_CPP.rglob("*")):
@@ -121,11 +121,11 @@ def _require_success(completed: Completed) -> None:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Print the folder, for CMake; return the exit code."""
+    """Print the folder for CMake, and return the exit code."""
     try:
         sys.stdout.write(f"{install_host(verbose='--verbose' in arguments)}\n")
     except OpwrightError as error:
-        sys.stderr.write(f"{error}\n")  # CMake shows it as its own error
+        sys.stderr.write(f"{error}\n")  # CMake reports it as its own error
         return error.exit_code
     return 0
 

@@ -1,1 +1,1 @@
-"""Brings built libraries into a process."""
+"""Loads built libraries into a process."""

@@ -1,4 +1,4 @@
-"""Builds and attaches the C++ autograd bridge, which gives native backwards to autograd without Python."""
+"""Builds and attaches the C++ autograd bridge, which registers native backwards with autograd without Python."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _bridges: dict[Path, ctypes.CDLL] = {}
 
 
 def build_bridge() -> Path:
-    """Build the bridge for the installed PyTorch (about 20 s), or find it in the cache.
+    """Build the bridge for the installed PyTorch (about 20 s), unless it is in the cache.
 
     Returns:
         The shared object. A C++ process opens it after the operator libraries, or links it.
 
     Raises:
-        ToolchainError: there is no compiler.
-        BridgeError: it does not compile with PyTorch's headers.
+        ToolchainError: no compiler was found.
+        BridgeError: the bridge does not compile with PyTorch's headers.
     """
     try:
         return build_plan(_plan(), progress=Progress(_NAME)).path
     except BuildError as error:
         msg = (
-            "opwright's C++ autograd bridge does not build; your library is not at fault. Try another compiler or "
+            "opwright's C++ autograd bridge does not build; your library is not the cause. Try another compiler or "
             f"PyTorch release, and see `opwright doctor`. {error}"
         )
         raise BridgeError(msg, command=error.command, output=error.output) from error
@@ -46,7 +46,7 @@ def _plan() -> Plan:
 
 
 def find_bridge() -> Path | None:
-    """The bridge, if it is open, or was built for the installed PyTorch."""
+    """The bridge, if it is open, or if it is in the cache for the installed PyTorch."""
     if _bridges:
         return next(iter(_bridges))
     with contextlib.suppress(ToolchainError, BuildError):
@@ -58,7 +58,7 @@ def attach() -> bool:
     """Attach the native gradients of all operator libraries in this process to autograd.
 
     Returns:
-        Whether it did. If the bridge cannot be built, it warns, and Python has to register the gradients.
+        Whether they were attached. If the bridge cannot be built, warns; Python must then register the gradients.
 
     Raises:
         LoadError: a library's table of gradients cannot be used.
@@ -84,7 +84,7 @@ def attach() -> bool:
 
 
 def prepare() -> None:
-    """Build the bridge if it can be built, before something that must not take as long."""
+    """Build the bridge, if possible, before a step that must not take that long."""
     if _bridges:
         return
     with contextlib.suppress(ToolchainError, BridgeError):
@@ -92,9 +92,9 @@ def prepare() -> None:
 
 
 def detach(namespace: str) -> None:
-    """Detach the gradients of all operators of a namespace, whose library is about to be replaced.
+    """Detach the gradients of all operators in a namespace whose library is about to be replaced.
 
-    Graphs that were recorded until then can run their backward if the next library of the namespace has the same
+    Graphs that were recorded before can still run their backward if the namespace's next library has the same
     gradient, between operators with the same schemas; otherwise they raise.
     """
     for bridge in _bridges.values():
@@ -108,12 +108,12 @@ def _opened(path: Path) -> ctypes.CDLL:
 
 
 def attach_python(op: Op, path: Path) -> None:
-    """Have the bridge at `path` call the kernel of `op` in Python for autograd only where it records or refuses.
+    """Make the bridge at `path` call the Python kernel of `op` for autograd only if it records or raises.
 
-    That kernel is registered as an operator of its own (`opwright.loader.register`).
+    That kernel is registered as a separate operator (`opwright.loader.register`).
 
     Raises:
-        LoadError: PyTorch refuses the registration.
+        LoadError: PyTorch rejects the registration.
     """
     names = op.mutates or op.differentiable
     places = [str(at) for at, parameter in enumerate(op.parameters) if parameter.name in names]

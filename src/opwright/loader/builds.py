@@ -1,4 +1,4 @@
-"""Opens builds under the names that `load` gives them, again after their sources have changed."""
+"""Opens builds under the names that are passed to `load`, and opens them again when their sources have changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _builds: dict[str, Registration] = {}
 
 
 def open_build(name: str, path: Path, *, is_module: bool) -> ModuleType | None:
-    """Open the shared object at `path`, and replace the operators of the one that was opened under the same name.
+    """Open the shared object at `path`, and replace the operators of the one opened earlier under the same name.
 
     Args:
         name: the name.
@@ -25,10 +25,10 @@ def open_build(name: str, path: Path, *, is_module: bool) -> ModuleType | None:
         is_module: whether to import it as a Python module of that name.
 
     Returns:
-        The module; a new one for each build.
+        The module, a new one for each build.
 
     Raises:
-        LoadError: it cannot be loaded, or a namespace that it defines is taken by another name.
+        LoadError: it cannot be loaded, or another name owns a namespace that it defines.
     """
     with LOADING:
         former = _builds.get(name)
@@ -54,7 +54,7 @@ def _registered(name: str, path: Path, *, is_module: bool) -> Registration:
         opened = open_object(path)
 
     def again() -> Registration:
-        # Not imported again: Python and pybind11 still have the module and its types.
+        # Does not import it again: Python and pybind11 still have the module and its types.
         return dataclasses.replace(registration, shared_object=open_object(path))
 
     registration = Registration(opened.operators, opened, None, module, again)

@@ -1,4 +1,4 @@
-"""Has torch.compile compile again what calls operators that were replaced."""
+"""Makes torch.compile recompile code that calls replaced operators."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 from torch.compiler import config
 
 _MARK = " opwright "
-# The contents of the libraries that were replaced, by their names.
+# The contents of replaced libraries, by name.
 _contents: dict[str, str] = {}
 
 
 def forget_compiled(name: str, content: str) -> None:
-    """Compile again: what is compiled holds the dtypes and strides that the former fake kernels gave.
+    """Discard compiled code, which depends on the dtypes and strides that the replaced fake kernels returned.
 
-    Inductor's caches, on the disk too, know the operators of a graph by name alone. Their keys get what was replaced.
+    Inductor's caches, including the one on disk, identify the operators of a graph only by name, so the replaced
+    contents become part of their keys.
 
     Args:
         name: the library.
-        content: what tells its state from others.
+        content: identifies the state of the library.
     """
     _contents[name] = content
     digest = hashlib.sha256(repr(sorted(_contents.items())).encode()).hexdigest()[:16]

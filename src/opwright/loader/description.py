@@ -1,4 +1,4 @@
-"""Runs an op.py, again after it has changed, with the modules of its own that it imports."""
+"""Runs an op.py and the modules in its folder that it imports, and runs them again after a change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Description:
 
     Attributes:
         library: its library.
-        modules: the names of the modules in its folder that it imported first.
+        modules: the names of the modules in its folder that only it has imported.
         content: the digest of the file and of these modules.
     """
 
@@ -36,15 +36,15 @@ def describe(path: str | Path, former: Description | None = None) -> Description
 
     Args:
         path: the folder of an op.py, or the file itself.
-        former: the result of an earlier run: its modules are imported again.
+        former: the result of an earlier run; its modules are imported again.
 
     Raises:
-        SpecError: there is no `op.py`, it raises, or it does not make exactly one library.
+        SpecError: there is no `op.py`, it raises, or it does not create exactly one library.
     """
     file = op_file(path)
     earlier = {name: sys.modules.pop(name) for name in (former.modules if former else ()) if name in sys.modules}
     if former is not None:
-        # Bytecode is as old as its source to the second: a file that was changed twice in one may have the first one's.
+        # Bytecode records the source's time in seconds: after two changes within one second it may be stale.
         for source in [str(file), *(module.__file__ for module in earlier.values() if module.__file__)]:
             with contextlib.suppress(OSError):
                 Path(importlib.util.cache_from_source(source)).unlink(missing_ok=True)
@@ -67,6 +67,6 @@ def describe(path: str | Path, former: Description | None = None) -> Description
 
 
 def _own_file(name: str, folder: Path) -> Path | None:
-    """The file of a module, if it lies in `folder`."""
+    """The file of a module, if it is in `folder`."""
     source = getattr(sys.modules[name], "__file__", None)
     return Path(source) if source is not None and folder in Path(source).resolve().parents else None

@@ -1,4 +1,4 @@
-"""Keeps the dispatcher's entries of operators that are replaced, because handles in the process refer to them."""
+"""Keeps the dispatcher's entries of replaced operators, because handles in the process refer to them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from opwright.loader.kernels import schema_named
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# A registration for a device that no PyTorch supports: it changes no call, and keeps the entry of its operator.
+# A registration for a device that no PyTorch supports: it does not affect calls, and keeps the operator's entry alive.
 _UNUSED_DEVICE = "FPGA"
 
 _kept: set[str] = set()
 _libraries: dict[str, torch.library.Library] = {}
-# TorchScript's own operators, to which the nodes of graphs point, by the functions that hold them.
+# TorchScript's operators, to which the nodes of graphs point, by the functions that hold them.
 _script_operators: list[Any] = []
 
 
 def keep_entries(names: Iterable[str]) -> None:
-    """Keep the dispatcher's entries of the operators `names`, and TorchScript's, for the life of the process.
+    """Keep the dispatcher's and TorchScript's entries of the operators `names` for the lifetime of the process.
 
     Without this, a handle that outlives the operator's definition refers to freed memory. With it, the handle has no
-    schema until the operator is defined again, and then calls the new code.
+    schema until the operator is defined again; then it calls the new code.
     """
     for name in names:
         namespace, _, operator = name.partition("::")
@@ -38,7 +38,7 @@ def keep_entries(names: Iterable[str]) -> None:
 
 
 def kept_without_schema() -> set[str]:
-    """The operators whose entries are kept, and that are not defined."""
+    """The operators whose entries are kept but that are not defined."""
     return {name for name in _kept if schema_named(name) is None}
 
 

@@ -1,4 +1,4 @@
-"""Opens operators that somebody else registers, and compares their schemas with the description."""
+"""Opens operators that opwright does not register, and compares their schemas with the description."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from opwright.spec import Op
     from opwright.spec.op import OpLibrary
 
-# TorchScript's name of a type that takes any number.
+# TorchScript's name of a type that accepts any number.
 _NUMBERS = {"int", "float", "bool", "complex"}
 
 
 def is_external(library: OpLibrary, path: Path | None) -> bool:
-    """Whether somebody else registers the operators of `library`: a package, or its sources on their own.
+    """Whether the operators of `library` are registered by a package, or by their sources themselves.
 
     Args:
         library: the library.
@@ -47,7 +47,7 @@ def open_external(library: OpLibrary) -> None:
 
 
 def native_objects(library: OpLibrary) -> list[Path]:
-    """The shared objects that register the operators of an external library in this process, without PyTorch's own."""
+    """The shared objects in this process that register the operators of an external library, except PyTorch's own."""
     if library.objects:
         return library.objects
     pytorch = Path(torch.__file__).resolve().parent
@@ -65,10 +65,10 @@ def _maps() -> list[str]:
 
 
 def check_description(library: OpLibrary) -> None:
-    """Check that the operators that op.py describes are registered, with schemas that agree with the references.
+    """Check that the operators that op.py describes are registered, with schemas that match the references.
 
     Raises:
-        LoadError: one is not registered; or its schema does not agree; or op.py describes something that opwright would
+        LoadError: one is not registered, its schema does not match, or op.py describes something that opwright would
             have to register.
     """
     for op in library.ops.values():
@@ -87,8 +87,8 @@ def _check_nothing_to_register(op: Op) -> None:
     described = [what for what, given in added.items() if given is not None]
     if described:
         msg = (
-            f"op.py describes {' and '.join(described)} for {op.qualified_name}, which somebody else registers (a "
-            "package, a shared object, or a TORCH_LIBRARY in the sources): opwright registers nothing for it. Register "
+            f"op.py describes {' and '.join(described)} for {op.qualified_name}, which is registered by a "
+            "package, a shared object, or a TORCH_LIBRARY in the sources: opwright registers nothing for it. Register "
             "it where the operator is registered"
         )
         raise LoadError(msg)
@@ -101,7 +101,7 @@ def _check_schema(op: Op) -> None:
         raise LoadError(msg)
     if why := _disagreement(registered, schema_of_text(f"{op.library.namespace}::{op.schema}")):
         msg = (
-            f"the reference of {op.qualified_name} does not agree with the registered schema: {why}\n"
+            f"the reference of {op.qualified_name} does not match the registered schema: {why}\n"
             f"  registered: {registered}\n  op.py:      {op.library.namespace}::{op.schema}\n"
             "Change the annotations of the reference"
         )
@@ -109,44 +109,44 @@ def _check_schema(op: Op) -> None:
 
 
 def _disagreement(registered: Any, described: Any) -> str:
-    """Why a description does not agree with the registered schema; empty if it does.
+    """Why a description does not match the registered schema; empty if it does.
 
-    The description may leave out trailing arguments that have a default, and be narrower in types: `float` for a
-    Scalar, `Tensor` for an optional one.
+    The description may omit trailing arguments that have a default, and have narrower types: `float` for a Scalar,
+    `Tensor` for an optional tensor.
     """
     theirs, ours = list(registered.arguments), list(described.arguments)
     if len(ours) > len(theirs):
-        return f"it takes {len(ours)} arguments, and the operator {len(theirs)}"
+        return f"it accepts {len(ours)} arguments, but the operator accepts {len(theirs)}"
     by_keyword = {argument.name: argument for argument in theirs if argument.kwarg_only}
     by_place = dict(enumerate(argument for argument in theirs if not argument.kwarg_only))
     given = set()
     for at, argument in enumerate(ours):
         their = by_keyword.get(argument.name) if argument.kwarg_only else by_place.get(at)
         if their is None:
-            how = "by name alone" if argument.kwarg_only else f"at place {at}"
-            return f"the operator takes no argument {argument.name!r} {how}"
+            how = "by keyword only" if argument.kwarg_only else f"at position {at}"
+            return f"the operator accepts no argument {argument.name!r} {how}"
         if not _is_same_name(their.name, argument.name):
-            return f"argument {at} is {argument.name!r}, and the operator's is {their.name!r}"
+            return f"argument {at} is {argument.name!r}, but the operator's is {their.name!r}"
         if why := _argument_disagreement(their, argument):
             return why
         given.add(their.name)
     for argument in theirs:
         if argument.name not in given and not argument.has_default_value():
-            return f"the operator requires {argument.name!r}, which the reference does not take"
+            return f"the operator requires {argument.name!r}, which the reference does not accept"
     return _results_disagreement(registered, described)
 
 
 def has_argument_names(op: Op) -> bool:
-    """Whether the registered operator can be called with the names that the reference gives its arguments."""
+    """Whether the registered operator accepts the argument names of the reference as keywords."""
     registered = registered_schema(op)
     names = {argument.name for argument in registered.arguments} if registered is not None else set()
     return names >= {parameter.name for parameter in op.parameters}
 
 
 def _is_same_name(registered: str, described: str) -> bool:
-    """Whether an argument has the described name, or one that a reference cannot have.
+    """Whether the names are equal, or the registered one is not possible in a reference.
 
-    PyTorch numbers the arguments of schemas that it infers from C++, and a keyword of Python gets an underscore.
+    PyTorch numbers the arguments of schemas that it infers from C++, and a Python keyword gets an underscore.
     """
     if keyword.iskeyword(registered):
         return described == f"{registered}_"
@@ -157,7 +157,7 @@ def _argument_disagreement(their: Any, argument: Any) -> str:
     name = argument.name
     registered, described = str(their.real_type), str(argument.real_type)
     if not _takes(registered, described):
-        return f"{name!r} is {described}, and the operator's is {registered}"
+        return f"{name!r} is {described}, but the operator's is {registered}"
     if _is_written(their) != _is_written(argument):
         fix = f"add it to mutates=[{name!r}]" if _is_written(their) else f"remove {name!r} from mutates"
         return f"the operator {'mutates' if _is_written(their) else 'does not mutate'} {name!r}: {fix}"
@@ -165,7 +165,7 @@ def _argument_disagreement(their: Any, argument: Any) -> str:
         not their.has_default_value() or their.default_value != argument.default_value
     ):
         default = repr(their.default_value) if their.has_default_value() else "none"
-        return f"the default of {name!r} is {argument.default_value!r}, and the operator's is {default}"
+        return f"the default of {name!r} is {argument.default_value!r}, but the operator's is {default}"
     return ""
 
 
@@ -174,16 +174,16 @@ def _results_disagreement(registered: Any, described: Any) -> str:
     if any(one.alias_info is not None and not _is_written(one) for one in registered.returns):
         return "the operator returns views of its arguments, which a check does not support"
     if ours == [] and all(map(_is_written, registered.returns)):
-        return ""  # it returns what it mutates
+        return ""  # it returns the mutated argument
     if theirs != ours:
-        return f"it returns ({', '.join(ours)}), and the operator ({', '.join(theirs)})"
+        return f"it returns ({', '.join(ours)}), but the operator returns ({', '.join(theirs)})"
     if any(map(_is_written, registered.returns)):
-        return "the operator returns what it mutates: return None from the reference"
+        return "the operator returns its mutated argument: return None from the reference"
     return ""
 
 
 def _takes(registered: str, described: str) -> bool:
-    """Whether an argument of the registered type takes every value of the described type."""
+    """Whether an argument of the registered type accepts every value of the described type."""
     if registered == described:
         return True
     if registered == "number":

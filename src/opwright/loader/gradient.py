@@ -1,4 +1,4 @@
-"""Registers gradients in Python: derived from a reference, or through a native backward."""
+"""Registers gradients in Python: derived from a reference, or computed by a native backward."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from opwright.spec.op import Backward
 
 
-# The namespace where the bridge (autograd/bridge.cpp) looks for references, each under "<namespace>__<name>".
+# The namespace in which the bridge (autograd/bridge.cpp) looks for references, each under "<namespace>__<name>".
 COMPOSITES = "opwright_composite"
-# The namespace where it looks for the kernels below, likewise.
+# The namespace in which it looks for the kernels below, under the same names.
 RECORDINGS = "opwright_recorded"
 
 
@@ -41,14 +41,14 @@ def register_composite(op: Op, kept: torch.library.Library) -> None:
 def register_gradient(op: Op, kept: torch.library.Library) -> None:
     """Register the gradient of `op` with PyTorch, in `kept`.
 
-    `torch.library.register_autograd` is not used: it computes no gradient for keyword-only tensors and for lists that
-    contain None, does not support `torch.func.grad`, and returns zero as the derivative of `torch.func.jvp`.
+    Does not use `torch.library.register_autograd`, which computes no gradient for keyword-only tensors and for lists
+    that contain None, does not support `torch.func.grad`, and returns zero as the derivative of `torch.func.jvp`.
     """
     kept.impl(op.name, _AutogradKernel(op), "Autograd", with_keyset=True)
 
 
 def register_recording(op: Op, kept: torch.library.Library) -> None:
-    """Register the kernel of `register_gradient` for the bridge to call where a gradient is recorded.
+    """Register the kernel of `register_gradient` for the bridge to call when a gradient is recorded.
 
     Args:
         op: the operator.
@@ -79,7 +79,7 @@ class _AutogradKernel:
             return self.run(keys, args, kwargs)
         call = _Call(self, keys, args, kwargs)
         if _is_in_a_transformation():
-            # The dispatcher calls this kernel once for each level of torch.func: record the call at this level.
+            # The dispatcher calls this kernel once per torch.func level: record the call at this level.
             with enable_single_level_autograd_function():
                 recorded: Any = super(Function, _Recorded).apply(call, *flat)  # type: ignore[no-untyped-call]
         else:
@@ -111,12 +111,12 @@ class _AutogradKernel:
         return args[at] if at < len(args) else kwargs.get(name)
 
 
-# A placeholder for a tensor among leaves that are kept without their tensors.
+# A placeholder for a tensor in a list of leaves that is kept without its tensors.
 _TENSOR = object()
 
 
 class _Call:
-    """The state of one call of `_Recorded`, whose own arguments can only be tensors."""
+    """The state of one call of `_Recorded`, whose own inputs can only be tensors."""
 
     def __init__(
         self, kernel: _AutogradKernel, keys: torch._C.DispatchKeySet, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -133,7 +133,7 @@ class _Recorded(Function):
     @staticmethod
     def forward(ctx: Any, call: _Call, *_inputs: Tensor) -> tuple[Tensor, ...]:
         op = call.kernel.recorded
-        # `apply` has switched both off. Below, the outer transformations record what they differentiate.
+        # `apply` has disabled both. Below, the outer transformations record the operations that they differentiate.
         with (
             torch.set_grad_enabled(_is_in_a_transformation()),
             forward_ad._set_fwd_grad_enabled(_is_in_a_transformation()),  # noqa: SLF001  it has no public name
@@ -158,7 +158,7 @@ class _Recorded(Function):
         arguments, output = pytree.tree_unflatten(leaves, ctx.shape)
         grads = [next(given) if leaf is _TENSOR else None for leaf in ctx.result_leaves]
         asked = iter(ctx.needs_input_grad[1:])
-        wanted = [any([next(asked) for _ in _tensors(arguments[name])]) for name in op.differentiable]  # noqa: C419  each is taken
+        wanted = [any([next(asked) for _ in _tensors(arguments[name])]) for name in op.differentiable]  # noqa: C419  consumes all elements
         found: Sequence[Any]
         if op.gradient is None:
             found = derive.gradients(op, arguments, grads, wanted)
@@ -168,7 +168,7 @@ class _Recorded(Function):
 
 
 def _in_forward_mode(op: Op) -> Callable[..., Any]:
-    """The kernel of `op` for tensors with tangents: its reference, whose operators have derivatives in PyTorch.
+    """The kernel of `op` for tensors with tangents: its reference, whose operators PyTorch can differentiate.
 
     Without it PyTorch would treat the tangents as zero.
     """

@@ -1,4 +1,4 @@
-"""Python's handles of operators, such as `torch.ops.mine.scale`, which users keep while the operators are replaced."""
+"""Python handles of operators, such as `torch.ops.mine.scale`, which users keep while the operators are replaced."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from opwright.loader.kernels import schema_named
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-# The handles of replaced operators by name. An operator that comes back gets the handle that it had.
+# The handles of replaced operators by name. An operator that is defined again gets its earlier handle.
 _packets: dict[str, OpOverloadPacket[..., Any]] = {}
 
 
 def hold_handles(names: Iterable[str]) -> None:
-    """Remember the handles of the operators `names` (`mine::scale`), before PyTorch forgets them."""
+    """Remember the handles of the operators `names` (`mine::scale`) before PyTorch removes them."""
     for name in names:
         namespace, _, operator = name.partition(".")[0].partition("::")
         packet = vars(vars(torch.ops).get(namespace, torch.ops)).get(operator)
@@ -27,9 +27,9 @@ def hold_handles(names: Iterable[str]) -> None:
 
 
 def refresh_handles(names: Iterable[str]) -> None:
-    """Have the remembered handles of the operators `names` show the schemas that are registered now.
+    """Update the remembered handles of the operators `names` to the currently registered schemas.
 
-    A handle of an operator that no longer exists raises LoadError when it is called.
+    A handle of an operator that does not exist any more raises LoadError when it is called.
     """
     for name in {name.partition(".")[0] for name in names} & _packets.keys():
         _refresh(name, _packets[name])
@@ -43,7 +43,7 @@ def _refresh(name: str, packet: OpOverloadPacket[..., Any]) -> None:
         vars(namespace).pop(operator, None)
         packet._op = _removed(name)
     else:
-        # Dictionaries have the packet under the hash of its function, which calls the new code, too.
+        # Dictionaries store the packet under the hash of its function, which also calls the new code.
         if isinstance(packet._op, _Removed) or sorted(packet._overload_names) != sorted(overloads):
             torch.jit._builtins._register_builtin(function, name)
             function.__module__ = packet.__module__
@@ -64,7 +64,7 @@ def _refresh_overload(name: str, overload: Any) -> None:
     if schema is None or found is None:
         overload._op = overload._op_dk = _removed(f"{name}.{suffix}" if suffix else name)
         return
-    # Made anew, and then taken over: users have the object, and what PyTorch derives from the schema is its own affair.
+    # Create a new overload, and copy its state into the existing object, which users hold.
     fresh = OpOverload(overload._overloadpacket, found[0], found[1], schema, found[2])
     cached = [key for key in ("_handle", "_namespace", "_opname") if key in vars(overload)]
     kept = {"py_kernels": overload.py_kernels, "python_key_table": overload.python_key_table}
@@ -76,7 +76,7 @@ def _refresh_overload(name: str, overload: Any) -> None:
 
 
 class _Removed:
-    """What a handle calls whose operator is gone."""
+    """The callable of a handle whose operator was removed."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -85,7 +85,7 @@ class _Removed:
     def __call__(self, *_args: object, **_kwargs: object) -> None:
         msg = (
             f"{self._name} is not registered any more: its library was reloaded from sources that do not define it. "
-            "Use what they define, or add it again and reload"
+            "Use an operator that they define, or add it again and reload"
         )
         raise LoadError(msg)
 

@@ -27,7 +27,7 @@ def registered_schema(op: Op) -> Any:
 
 
 def schema_named(qualified_name: str) -> Any:
-    """PyTorch's schema of the operator of that name; None if it is not registered."""
+    """PyTorch's schema of the operator with that name; None if it is not registered."""
     name, _, overload = qualified_name.partition(".")
     try:
         return torch._C._get_schema(name, overload)
@@ -36,40 +36,40 @@ def schema_named(qualified_name: str) -> Any:
 
 
 def names_in(namespace: str) -> list[str]:
-    """The names of all operators of `namespace`, without it, sorted."""
+    """The names of all operators in `namespace`, without the namespace, sorted."""
     start = f"{namespace}::"
     return sorted(name.removeprefix(start) for name in operator_names() if name.startswith(start))
 
 
 def operator_names() -> set[str]:
-    """The names of all operators that the dispatcher knows, whether or not they have a schema."""
+    """The names of all operators in the dispatcher, with or without a schema."""
     return set(torch._C._dispatch_get_all_op_names())
 
 
 def has_fake_kernel(op: Op) -> bool:
-    """Whether a fake kernel is registered, or a kernel for every device, which may serve as one."""
+    """Whether a fake kernel is registered, or a kernel for every device, which can serve as one."""
     name = op.qualified_name
     keys = ("Meta", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional", _COMPOSITE)
     return (
         _simple_registry.find(name).fake_impl.kernel is not None
-        or overload_of(op) in op_implementations_dict  # PyTorch's own, of operators whose result depends on numbers
+        or overload_of(op) in op_implementations_dict  # PyTorch's own, for operators with data-dependent results
         or any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys)
     )
 
 
 def has_kernel(qualified_name: str, device: str) -> bool:
-    """Whether anything is registered that computes the operator on the device."""
+    """Whether a kernel is registered that computes the operator on the device."""
     key = device.upper()
     return bool(torch._C._dispatch_has_computed_kernel_for_dispatch_key(qualified_name, key))  # noqa: SLF001  it has no public name
 
 
 def is_composite(op: Op) -> bool:
-    """Whether PyTorch replaces the operator by those that it calls, so that no graph contains it."""
+    """Whether PyTorch decomposes the operator into the operators that it calls, so that no graph contains it."""
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(op.qualified_name, _COMPOSITE))
 
 
 def has_gradient_kernel(qualified_name: str, device: str) -> bool:
-    """Whether a gradient is registered: a kernel for autograd, or a composition of operators that have gradients."""
+    """Whether a gradient is registered: an autograd kernel, or a composition of operators that have gradients."""
     keys = ("Autograd", f"Autograd{device.upper()}", _COMPOSITE)
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(qualified_name, key) for key in keys)
 
@@ -80,7 +80,7 @@ def has_native_gradient_kernel(op: Op, device: str) -> bool:
 
 
 def has_native_kernel(qualified_name: str, device: str) -> bool:
-    """Whether the operator has a native kernel (not one in Python) for the device, or for every device."""
+    """Whether the operator has a native kernel (not a Python one) for the device, or for every device."""
     return _is_registered_natively(
         qualified_name, f"{device.upper()}|CompositeExplicitAutograd(?:NonFunctional)?|{_COMPOSITE}"
     )
@@ -93,7 +93,7 @@ def _is_registered_natively(qualified_name: str, keys: str) -> bool:
 
 
 def native_schemas(namespace: str) -> list[str]:
-    """The schemas of the operators of `namespace` that are defined in native code, as PyTorch prints them, sorted."""
+    """The schemas of the operators in `namespace` that native code defines, as PyTorch prints them, sorted."""
     schemas = [str(schema) for schema in torch._C._jit_get_all_schemas() if schema.name.startswith(f"{namespace}::")]  # noqa: SLF001  it has no public name
     return sorted(schema for schema in schemas if _is_native(schema.partition("(")[0]))
 

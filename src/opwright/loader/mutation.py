@@ -21,13 +21,13 @@ _BELOW_IN_PLACE = torch._C._after_ADInplaceOrView_keyset
 def register_mutation(op: Op, kept: torch.library.Library) -> None:
     """Register the mutated arguments of `op` with autograd.
 
-    An argument that requires grad may not be mutated, since the mutation has no derivative. Each mutation
-    increments the version of the tensor, so that PyTorch refuses a backward that saved the previous one.
+    An argument that requires grad must not be mutated, because the mutation has no derivative. Each mutation
+    increments the version of the tensor, so that PyTorch rejects a backward that saved the previous one.
     """
     overload = overload_of(op)
 
     def count_versions(keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
-        # Before the kernel runs: it may mutate the tensor and then fail.
+        # Before the kernel runs, because it may mutate the tensor and then fail.
         torch.autograd.graph.increment_version([tensor for _, tensor in _mutated(op, args, kwargs)])
         return overload.redispatch(keys & _BELOW_IN_PLACE, *args, **kwargs)
 
@@ -36,7 +36,7 @@ def register_mutation(op: Op, kept: torch.library.Library) -> None:
 
 
 def register_refusal(op: Op, kept: torch.library.Library) -> None:
-    """Register what refuses a mutation, for the bridge to call where an argument requires grad.
+    """Register a kernel that rejects a mutation, for the bridge to call if an argument requires grad.
 
     Args:
         op: the operator.

@@ -29,7 +29,7 @@ class Loaded:
     """An operator library in this process.
 
     Attributes:
-        library: what its op.py describes.
+        library: the library that its op.py describes.
         path: the shared object that was built and opened; None if the library has no native sources.
         ops: its operators, `torch.ops.<namespace>`.
     """
@@ -42,16 +42,16 @@ class Loaded:
         """Run op.py again, build what has changed, and replace the operators in this process.
 
         Handles of the operators, such as `torch.ops.mine.scale`, stay valid and call the new code, with the new schema.
-        If anything fails, the former operators stay.
+        If any step fails, the former operators remain.
 
         Args:
             verbose: print each step.
 
         Returns:
-            This object, which is updated.
+            This object, updated.
 
         Raises:
-            OpwrightError: the description, the toolchain, a source or the load failed; the class says which.
+            OpwrightError: the description, the toolchain, a source or the load failed; the class shows which.
 
         Example:
             mine = opwright.open("ops/mine")
@@ -61,13 +61,13 @@ class Loaded:
         for file, session in _sessions.items():
             if session.loaded is self:
                 return _open_again(file, verbose=verbose, always=True)
-        msg = f"{self!r} was not made by opwright.open: open its op.py, and reload the result"
+        msg = f"{self!r} was not created by opwright.open: open its op.py, and reload the result"
         raise LoadError(msg)
 
 
 @dataclass
 class _Session:
-    """What is open of an op.py."""
+    """The open state of an op.py."""
 
     loaded: Loaded
     description: Description
@@ -82,19 +82,19 @@ _sessions: dict[Path, _Session] = {}
 def open(path: str | Path, *, verbose: bool = False, debug: bool = False) -> Loaded:
     """Build the library at `path` if needed, and load it.
 
-    A library that is open already is reloaded if its op.py, the modules beside it, its sources, or `debug` have changed
-    since.
+    A library that is already open is reloaded if its op.py, the modules next to it, its sources, or `debug` have
+    changed since.
 
     Args:
         path: the folder of an op.py, or the file itself.
         verbose: print each step.
-        debug: build for a debugger: not optimized, and with the lines, variables and macros of the sources.
+        debug: build for a debugger: without optimization, with the lines, variables and macros of the sources.
 
     Returns:
-        The library; the same object whenever the same op.py is opened.
+        The library; the same object each time the same op.py is opened.
 
     Raises:
-        OpwrightError: the description, the toolchain, a source or the load failed; the class says which.
+        OpwrightError: the description, the toolchain, a source or the load failed; the class shows which.
 
     Example:
         mine = opwright.open("ops/mine")
@@ -110,7 +110,7 @@ def open(path: str | Path, *, verbose: bool = False, debug: bool = False) -> Loa
         built = _build(library, verbose=verbose, debug=debug)
         registration = _open_native(library, built)
         session = _Session(Loaded(library, built, _ops(library)), replace(description, content=""), registration, debug)
-        _sessions[file] = session  # also if what follows fails: then it is reloaded when it is opened again
+        _sessions[file] = session  # even if the next step fails: it is then reloaded when opened again
         _derive(library, built)
         session.description = description
         return session.loaded
@@ -141,7 +141,7 @@ def _open_again(file: Path, *, verbose: bool, always: bool) -> Loaded:
 def open_library(library: Library, *, verbose: bool = False, built: Path | None = None) -> Loaded:
     """Build `library` if needed, load it, and register what is derived from its references.
 
-    For operators that somebody else registers nothing is derived: their schemas are compared with the references.
+    For operators that opwright does not register, nothing is derived: their schemas are compared with the references.
 
     Args:
         library: the library.

@@ -17,7 +17,7 @@ def imported_from(path: Path, name: str) -> ModuleType:
     """The Python module `name` from the shared object at `path`.
 
     Raises:
-        LoadError: the name of the file is not that of a Python module.
+        LoadError: the file name is not valid for a Python module.
         ImportError: it cannot be imported.
     """
     spec = importlib.util.spec_from_file_location(name, path)
@@ -31,11 +31,11 @@ def imported_from(path: Path, name: str) -> ModuleType:
 
 
 def _have_pybind11_forget(name: str) -> None:
-    """Let pybind11 make a new module of this name. It keeps the first one, and would give that instead."""
+    """Make pybind11 create a new module with this name. Otherwise it would return the first one, which it keeps."""
     api = ctypes.pythonapi
     api.PyInterpreterState_Get.restype = ctypes.c_void_p
     api.PyInterpreterState_GetDict.argtypes = (ctypes.c_void_p,)
-    api.PyInterpreterState_GetDict.restype = ctypes.c_void_p  # the caller does not own it, which py_object would mean
+    api.PyInterpreterState_GetDict.restype = ctypes.c_void_p  # a borrowed reference; py_object would own it
     state: dict[str, Any] = ctypes.cast(
         api.PyInterpreterState_GetDict(api.PyInterpreterState_Get()), ctypes.py_object
     ).value

@@ -1,4 +1,4 @@
-"""Keeps other threads out of operators while these are replaced."""
+"""Blocks other threads from operators while these are replaced."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _KERNELS = frozenset({"opwright.loader.gradient", "opwright.loader.mutation", "o
 
 @contextlib.contextmanager
 def no_calls(namespaces: Collection[str]) -> Iterator[None]:
-    """Wait until no thread is inside an operator of `namespaces`, and let none enter one until the end.
+    """Wait until no thread is inside an operator of `namespaces`, and block calls until the context exits.
 
-    Seen are calls from Python: of the operators, of backwards, and of TorchScript. A thread that calls an operator
-    meanwhile waits. Native threads that call operators without Python are not seen.
+    It detects calls from Python: of operators, backwards, and TorchScript. A thread that calls an operator meanwhile
+    waits. It does not detect native threads that call operators without Python.
 
     Raises:
-        LoadError: a thread does not leave; or this thread is itself inside an operator or a backward.
+        LoadError: a thread does not return, or this thread is itself inside an operator or a backward.
     """
     if _is_inside(inspect.currentframe(), namespaces):
         msg = (
@@ -49,7 +49,7 @@ def no_calls(namespaces: Collection[str]) -> Iterator[None]:
 
 
 class _Gate:
-    """Where calls of operators wait."""
+    """A gate at which calls of operators wait."""
 
     def __init__(self, namespaces: Collection[str]) -> None:
         self._namespaces = frozenset(namespaces)
@@ -92,7 +92,7 @@ class _Gate:
         return waiting
 
     def _pass(self) -> None:
-        """Wait, except in the thread that replaces the operators, and inside a call that it waits for."""
+        """Wait, except in the thread that replaces the operators, and inside a call that this thread waits for."""
         if threading.get_ident() != self._owner and not _is_inside(inspect.currentframe(), self._namespaces):
             self._opened.wait()
 
@@ -117,7 +117,7 @@ class _Gate:
 
 
 def _is_inside(frame: FrameType | None, namespaces: Collection[str]) -> bool:
-    """Whether the frame, or one that it was called from, is in a call that may run an operator of `namespaces`."""
+    """Whether the frame or one of its callers is in a call that may run an operator of `namespaces`."""
     while frame is not None:
         code = frame.f_code
         if code in _CALLS:
@@ -140,7 +140,7 @@ def _listed(namespaces: Collection[str]) -> str:
 
 
 def is_seen(call: Callable[..., Any]) -> None:
-    """Count threads in this function, which calls native code that may run operators, as inside."""
+    """Treat threads in this function, which calls native code that may run operators, as inside."""
     _CALLS.add(call.__code__)
 
 

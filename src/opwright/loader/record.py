@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-# Floating-point tensors with more elements are described, and drawn again; others are saved.
+# Floating-point tensors with more elements are described, and drawn again on replay; others are saved.
 _SAVED_ELEMENTS = 2**12
 
 
@@ -32,17 +32,17 @@ _SAVED_ELEMENTS = 2**12
 def record(*ops: str, into: str | Path, most: int = 64) -> Iterator[None]:
     """Record the calls of operators, and write them as samples: `yield from make.recorded("recorded/nms.pt")`.
 
-    Calls that differ only in the numbers of floating-point tensors are recorded once. Small tensors, and those of
-    integers, are saved; of larger ones the shape, the strides and the distribution of the numbers. Only calls in
-    the current thread are seen, and none inside TorchScript or compiled graphs. What was recorded is also written if
-    the program ends with an exception.
+    Calls that differ only in the values of floating-point tensors are recorded once. Small tensors and integer tensors
+    are saved; for larger ones, the shape, strides and distribution of values. Records only calls in the current
+    thread, outside TorchScript and compiled graphs. The recorded calls are also written if the program raises an
+    exception.
 
     Args:
-        ops: the operators, such as `torchvision::nms`, `torchvision::*` or `aten::sum.dim_IntList`. A name without
-            overload means all of them.
-        into: the folder in which to write a file for each operator: `nms.pt`. Earlier files are replaced. Operators of
-            several namespaces are written into a folder for each.
-        most: the largest number of calls to record for each operator.
+        ops: the operators, such as `torchvision::nms`, `torchvision::*` or `aten::sum.dim_IntList`. A name without an
+            overload means all overloads.
+        into: the folder to which to write one file per operator: `nms.pt`. Existing files are replaced. Operators of
+            several namespaces get one folder per namespace.
+        most: the maximum number of calls to record for each operator.
 
     Raises:
         SpecError: no operator is named, or a name has no namespace.
@@ -84,12 +84,12 @@ def _written_into(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        msg = f"recorded calls cannot be written into {folder}: {error.strerror}. Name a folder that can be written"
+        msg = f"recorded calls cannot be written to {folder}: {error.strerror}. Name a writable folder"
         raise OpwrightError(msg) from error
 
 
 class _Calls:
-    """The calls that were recorded, by operator, each kind once."""
+    """The recorded calls by operator, one of each kind."""
 
     def __init__(self, patterns: tuple[str, ...], most: int) -> None:
         self._patterns = patterns
@@ -100,20 +100,20 @@ class _Calls:
         self.is_paused = False
 
     def add(self, overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Record a call, if its operator is wanted. The program that makes it never sees an error of this."""
+        """Record a call if its operator was requested. Errors in recording never reach the calling program."""
         schema = schema_of_overload(overload)
         name = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
         if self.is_paused or not (wanted := self._patterns_of(schema.name, name)):
             return
         self._seen |= wanted
         kept = self._found.setdefault(name, {})
-        self.is_paused = True  # describing tensors calls operators too
+        self.is_paused = True  # describing tensors also calls operators
         try:
             given, named = _bound(schema, args, kwargs)
             key = repr((_key(given), _key(named)))
             if key not in kept and len(kept) < self._most:
                 kept[key] = _described(given, named, seed=len(kept))
-        except Exception as error:  # noqa: BLE001  whatever PyTorch cannot do with such a tensor
+        except Exception as error:  # noqa: BLE001  PyTorch raises various types for such tensors
             self._left_out.setdefault(name, first_line(error))
         finally:
             self.is_paused = False
@@ -122,7 +122,7 @@ class _Calls:
         return {pattern for pattern in self._patterns for name in names if fnmatch.fnmatchcase(name, pattern)}
 
     def left_out(self) -> Iterator[str]:
-        """A sentence for each operator that was not called, or of which calls were not recorded."""
+        """A sentence for each operator that was not called, or whose calls were not all recorded."""
         for pattern in self._patterns:
             if pattern not in self._seen:
                 yield f"opwright.record: {pattern} was not called in this thread"
@@ -130,7 +130,7 @@ class _Calls:
             yield f"opwright.record: calls of {name} were left out ({why})"
 
     def write(self, folder: Path) -> None:
-        """Write a file for each operator."""
+        """Write one file per operator."""
         namespaces = {pattern.partition("::")[0] for pattern in self._patterns}
         is_one = len(namespaces) == 1 and namespaces.pop().isidentifier()
         for qualified_name, calls in self._found.items():
@@ -152,7 +152,7 @@ class _Calls:
 
 
 class _Dispatched(TorchDispatchMode):
-    """Sees the calls below autograd, also those that PyTorch's own functions make."""
+    """Receives calls below autograd, including those that PyTorch's own functions make."""
 
     def __init__(self, calls: _Calls) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -164,7 +164,7 @@ class _Dispatched(TorchDispatchMode):
 
 
 class _Called(TorchFunctionMode):
-    """Sees the calls from Python, also those of operators that PyTorch replaces by what they call."""
+    """Receives calls from Python, including those of operators that PyTorch decomposes."""
 
     def __init__(self, calls: _Calls) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ def _only_overload(function: Any) -> Any:
 
 
 def _bound(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments in one form: without those that have their default, by name only where the schema requires it."""
+    """The arguments in canonical form: without those equal to their default, by keyword only if required."""
     positional = [argument for argument in schema.arguments if not argument.kwarg_only]
     given: list[Any] = list(args)
     for argument in positional[len(given) :]:
@@ -211,7 +211,7 @@ def _is_default_named(arguments: Sequence[Any], name: str, value: Any) -> bool:
 
 
 def _key(value: Any) -> Any:
-    """What makes two calls differ: everything but the numbers of tensors.
+    """The key of a call, which contains everything except the values of tensors.
 
     Raises:
         TypeError: it cannot be recorded.
@@ -229,13 +229,13 @@ def _key(value: Any) -> Any:
 
 
 def _why_not(tensor: Tensor) -> str:
-    """Why a tensor cannot be recorded: it has no elements in memory of its own."""
+    """Why a tensor cannot be recorded: it has no elements in its own memory."""
     if torch.nn.parameter.is_lazy(tensor):
         return "an uninitialized parameter"
     if type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
         return f"a tensor of the type {type(tensor).__name__}"
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        return "a tensor inside of a transformation of torch.func"
+        return "a tensor inside a transformation of torch.func"
     if tensor.is_nested or tensor.layout != torch.strided:
         return "a nested tensor" if tensor.is_nested else f"a tensor of the layout {tensor.layout}"
     if tensor.is_quantized or tensor.is_meta:

@@ -1,4 +1,4 @@
-"""Registers with PyTorch what is derived from the references: definitions, kernels, fake kernels, gradients."""
+"""Registers everything derived from the references with PyTorch: definitions, kernels, fake kernels, gradients."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from opwright.spec import Library, Op
 
-# Runs on every device without its own kernel, including the fake one.
+# Runs on every device without a kernel of its own, including the fake one.
 _ANY_DEVICE = "CompositeExplicitAutograd"
 
-# Registrations last as long as these objects do: by the namespace of the operators, and the one that each is made in.
+# Registrations last as long as these objects: by the operators' namespace, and the namespace of the registrations.
 _kept: dict[tuple[str, str], torch.library.Library] = {}
 _registered: set[str] = set()
 
@@ -39,7 +39,7 @@ def define(library: Library) -> None:
 
     Raises:
         LoadError: the namespace is taken.
-        SpecError: a reference's annotations do not make a schema.
+        SpecError: a reference's annotations do not define a schema.
     """
     schemas = library.schemas()
     if (library.namespace, library.namespace) in _kept:
@@ -52,7 +52,7 @@ def define(library: Library) -> None:
 
 
 def register(library: Library) -> None:
-    """Register what is derived from the references of `library`, except where something native is registered.
+    """Register everything derived from the references of `library`, unless it is registered natively.
 
     Raises:
         LoadError: a schema that is defined in C++ differs from the one in op.py.
@@ -64,7 +64,7 @@ def register(library: Library) -> None:
         _compare(op)
     native_gradients = library.sources and any(op.gradient is not None for op in library.ops.values())
     attached = bridge.attach() if native_gradients else False
-    # Only if it is there: a library without native gradients need not wait until it is built.
+    # Only if it exists: a library without native gradients need not wait for it to be built.
     found = bridge.find_bridge() if library.sources else None
     for op in library.ops.values():
         _register(op, _fragment(op, namespace), found, has_native_gradient=attached and op.gradient is not None)
@@ -80,7 +80,7 @@ def unregister(namespace: str) -> None:
 
 
 def _fragment(op: Op, namespace: str) -> torch.library.Library:
-    """What keeps the registrations for `op` that are made in `namespace`."""
+    """The object that keeps the registrations for `op` in `namespace`."""
     key = op.library.namespace, namespace
     if key not in _kept:
         _kept[key] = torch.library.Library(namespace, "FRAGMENT")
@@ -115,10 +115,10 @@ def _register(op: Op, kept: torch.library.Library, found_bridge: Path | None, *,
 
 
 def _require_no_native_kernel(op: Op, device: str) -> None:
-    """Check that a kernel in Python replaces none in the sources.
+    """Check that a kernel in Python does not replace one in the sources.
 
     Raises:
-        LoadError: there is a native kernel for the device.
+        LoadError: a native kernel for the device exists.
     """
     if has_native_kernel(op.qualified_name, device):
         msg = f"{op.qualified_name} has a kernel for {device} in its sources and one in op.py: keep one of the two"

@@ -1,4 +1,4 @@
-"""Finds registered operators by name, for the description of a library from outside."""
+"""Finds registered operators by name, to describe a library that opwright does not build."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PYTORCHS = frozenset({"aten", "prims", "quantized", "sparse", "mkldnn", "onednn
 
 
 def find_registered(names: Sequence[str], imports: Sequence[str]) -> tuple[str, list[str], dict[str, Any]]:
-    """Import what registers operators, and find them.
+    """Import the modules that register operators, and find the operators.
 
     Args:
         names: the operators, such as `torchvision::nms` or `torchvision::*`, all in one namespace.
@@ -32,12 +32,12 @@ def find_registered(names: Sequence[str], imports: Sequence[str]) -> tuple[str, 
         The namespace, the modules, and PyTorch's schema of each operator by its name without the namespace.
 
     Raises:
-        SpecError: a name has no namespace, or they have several.
+        SpecError: a name has no namespace, or the names have several.
         LoadError: a module cannot be imported, or an operator is not registered.
     """
     namespaces = {name.partition("::")[0] for name in names}
     if len(namespaces) > 1 or not all("::" in name for name in names):
-        msg = f"expected operators of one namespace, as in torchvision::nms, and got {', '.join(names)}"
+        msg = f"expected operators of one namespace, as in torchvision::nms, got {', '.join(names)}"
         raise SpecError(msg)
     (namespace,) = namespaces
     modules = list(imports) or ["torch" if namespace in _PYTORCHS else namespace]
@@ -59,14 +59,14 @@ def import_operators(module: str, needed_by: str) -> None:
     """Import a module that registers operators.
 
     Raises:
-        LoadError: it cannot be imported; the message begins with `needed_by`.
+        LoadError: it cannot be imported; the message starts with `needed_by`.
     """
     try:
         importlib.import_module(module)
     except Exception as error:
         msg = (
             f"{needed_by} needs the module {module!r}, which cannot be imported: {first_line(error)}. Install it for "
-            f"this Python and PyTorch {torch.__version__}, or name another module"
+            f"this Python and PyTorch {torch.__version__}, add its folder to PYTHONPATH, or name another module"
         )
         raise LoadError(msg) from error
 

@@ -1,4 +1,4 @@
-"""Tries in a forked copy of this process what may end it."""
+"""Tries calls that may terminate the process in a forked copy of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from opwright.errors import LoadError
 from opwright.toolchain.run import run_forked
+from opwright.toolchain.signals import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,16 +23,16 @@ _copies: list[None] = []
 def rehearse(act: Callable[[], object], what: str, *, must_succeed: bool = False) -> None:
     """Run a function in a copy of this process first.
 
-    PyTorch ends a process whose native code cannot register its operators: in static constructors nothing can catch an
-    exception. A copy that hangs, because other threads held locks when it was made, proves nothing.
+    PyTorch terminates a process whose native code cannot register its operators: an exception in a static constructor
+    cannot be caught. A copy that hangs, because other threads held locks when it was forked, proves nothing.
 
     Args:
         act: the function.
-        what: what it does, for the message.
-        must_succeed: an exception is an error too. Otherwise it is ignored, since the function will raise it again.
+        what: a description of the function, for the message.
+        must_succeed: an exception is an error too. Otherwise it is ignored, because the function will raise it again.
 
     Raises:
-        LoadError: the copy was ended; or it raised an exception that is an error.
+        LoadError: the copy was terminated, or it raised an exception that is an error.
     """
     if _copies:
         return
@@ -47,18 +48,18 @@ def rehearse(act: Callable[[], object], what: str, *, must_succeed: bool = False
     _, raised, error = ended.output.rpartition("\0")
     if must_succeed and raised:
         raise LoadError(error)
-    how = signal.Signals(-ended.exit_code).name if ended.exit_code < 0 else f"exit status {ended.exit_code}"
+    how = signal_name(-ended.exit_code) if ended.exit_code < 0 else f"exit status {ended.exit_code}"
     why = _printed(ended.output) or "it printed nothing"
     if ended.exit_code == -signal.SIGSEGV:
         why += (
-            ". PyTorch's stable macros end a process in this way if a namespace is defined twice, or a definition is "
-            "rejected"
+            ". PyTorch's stable macros terminate a process in this way if a namespace is defined twice, or a "
+            "definition is rejected"
         )
-    msg = f"{what} would end this process ({how}), and was not done: {why}"
+    msg = f"{what} would terminate this process ({how}), so it was not done: {why}"
     raise LoadError(msg)
 
 
 def _printed(output: str) -> str:
-    """What a process that was ended printed, without the stack."""
-    said = re.search(r"what\(\):\s*(.*?)(?:\nException raised from|\Z)", output, flags=re.DOTALL)
-    return (said[1] if said else output).strip()[:_MOST_SHOWN]
+    """The output of a terminated process, without the stack."""
+    message = re.search(r"what\(\):\s*(.*?)(?:\nException raised from|\Z)", output, flags=re.DOTALL)
+    return (message[1] if message else output).strip()[:_MOST_SHOWN]

@@ -1,4 +1,4 @@
-"""Replaces what a library registered in this process by what its changed sources give."""
+"""Replaces the registrations of a library in this process with those of its changed sources."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Registration:
-    """What one library has registered in this process.
+    """The registrations of one library in this process.
 
     Attributes:
         operators: the names of its operators, such as `mine::scale`.
-        shared_object: its native code; None without.
+        shared_object: its native code; None if it has none.
         derived: the namespace in which op.py's definitions, kernels and gradients are registered; None without op.py.
-        module: the Python module that the shared object is; None if it is none.
-        again: registers it again.
+        module: the Python module in the shared object; None if there is none.
+        again: registers the library again.
     """
 
     operators: frozenset[str]
@@ -48,22 +48,23 @@ def replace_registration(
     open_native: Callable[[], object],
     content: tuple[str, str],
 ) -> Registration:
-    """Replace `former` by what `register` registers.
+    """Replace `former` with the registrations that `register` makes.
 
     Handles of the operators, such as `torch.ops.mine.scale`, stay valid and call the new code. Other threads that call
-    an operator meanwhile wait.
+    an operator at the same time wait.
 
     Args:
-        former: what is registered.
+        former: the current registrations.
         register: registers the new code.
-        open_native: the part of `register` that opens native code, which may end the process: it is tried in a copy.
-        content: a name of the library, and what tells its new state from others.
+        open_native: the part of `register` that opens native code, which may terminate the process: a forked copy tries
+            it first.
+        content: a name of the library, and a text that identifies its new state.
 
     Returns:
-        The new registration.
+        The new registrations.
 
     Raises:
-        LoadError: the new code cannot be registered, and the former is registered again; or a thread stays inside an
+        LoadError: the new code cannot be registered, and the former is registered again; or a thread does not leave an
             operator.
     """
     with LOADING:
@@ -86,7 +87,7 @@ def replace_registration(
 
 
 def withdraw(registration: Registration) -> None:
-    """Unregister what was registered. Handles of the operators raise LoadError from then on."""
+    """Remove the registrations. Handles of the operators raise LoadError from then on."""
     keep_entries(registration.operators)
     hold_handles(registration.operators)
     _remove(registration)

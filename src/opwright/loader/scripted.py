@@ -1,4 +1,4 @@
-"""Refuses TorchScript functions that were compiled for an earlier schema of an operator."""
+"""Rejects TorchScript functions that were compiled for an earlier schema of an operator."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from opwright.loader.quiet import is_seen
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-# An attribute of nodes that call an operator as it was.
+# An attribute of nodes that call an operator with its earlier schema.
 _MARK = "opwright_replaced"
 
 # The operators that have had several schemas in this process.
 _changed: set[str] = set()
-# By scripted function, why it is refused; None if it is not.
+# By scripted function, why it is rejected; None if it is not.
 _verdicts: weakref.WeakKeyDictionary[Any, str | None] = weakref.WeakKeyDictionary()
 _watched: list[type] = []
 
 
 def watch_scripted_calls() -> None:
-    """From now on, look at scripted functions when Python calls them."""
+    """Inspect scripted functions from now on when Python calls them."""
     if not _watched:
         kinds: list[Any] = [torch._C.ScriptFunction, torch._C.ScriptMethod]
         for kind in kinds:
@@ -48,10 +48,10 @@ def _looked_at(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refuse_scripted(changed: Collection[str]) -> None:
-    """Refuse the scripted and traced functions that call the operators `changed`, whose schemas have changed.
+    """Reject scripted and traced functions that call the operators `changed`, whose schemas have changed.
 
-    A compiled graph puts the arguments of the schema that it was compiled for on the interpreter's stack, where the
-    operator would take as many as its new schema says.
+    A compiled graph pushes the arguments of the schema that it was compiled for onto the interpreter's stack, but the
+    operator would pop the number of arguments in its new schema.
     """
     if not changed:
         return
@@ -65,7 +65,7 @@ def refuse_scripted(changed: Collection[str]) -> None:
 
 
 def _graphs() -> Iterator[Any]:
-    """The graphs of all functions and methods that Python knows."""
+    """The graphs of all functions and methods that Python can reach."""
     compiled: Any = torch.jit._state._python_cu
     for function in compiled.get_functions():
         yield from _with_inner(function.graph)
@@ -75,7 +75,7 @@ def _graphs() -> Iterator[Any]:
 
 
 def _with_inner(graph: Any) -> Iterator[Any]:
-    """The graph, and those in its nodes, such as what torch.jit.fork starts."""
+    """The graph, and those in its nodes, such as the one that torch.jit.fork starts."""
     yield graph
     for kind in ("prim::fork", "prim::awaitable"):
         for node in graph.findAllNodes(kind):
@@ -94,7 +94,7 @@ def _why_refused(function: Any) -> str | None:
             for node in graph.findAllNodes(name.partition(".")[0]):
                 if node.hasAttribute(_MARK) or (_may_call(node, name) and not _takes(schema_named(name), node)):
                     return (
-                        f"{function.name} was scripted, traced or loaded before {name} got another schema: "
+                        f"{function.name} was scripted, traced or loaded before {name} got a new schema: "
                         "script, trace or load it again"
                     )
     return None
@@ -113,9 +113,9 @@ def _may_call(node: Any, name: str) -> bool:
     """Whether a node that calls an overload of the operator `name` may call `name` itself."""
     try:
         called: str = node.schema().partition("(")[0]
-    except RuntimeError:  # its operator is gone
+    except RuntimeError:  # its operator does not exist any more
         return True
-    return called in {name, ""}  # empty where no schema takes the arguments
+    return called in {name, ""}  # empty if no schema accepts the arguments
 
 
 def _takes(schema: Any, node: Any) -> bool:

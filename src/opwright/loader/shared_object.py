@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 # Held while shared objects are opened and replaced.
 LOADING = threading.RLock()
 
-# What is registered, by the path that it was built under.
+# Registered shared objects, by the path under which they were built.
 _opened: dict[Path, SharedObject] = {}
-# The names under which the dynamic loader knows files, whether or not they are registered: it opens each only once.
+# The file names that the dynamic loader has opened, whether or not they are registered: it opens each only once.
 _known_names: set[Path] = set()
 
 
@@ -48,10 +48,10 @@ class SharedObject:
 
     Attributes:
         path: the file.
-        state: what tells whether the file was replaced since.
+        state: identifies the file's contents, to detect a replaced file.
         handle: the dynamic loader's handle.
-        registers_itself: whether it registers anything by PyTorch's own macros.
-        identity: the address that identifies it among those that have static objects; None if it is stripped.
+        registers_itself: whether it registers anything with PyTorch's own macros.
+        identity: the address that identifies it among objects with static constructors; None if it is stripped.
         namespaces: the namespaces that it defines.
         operators: the operators that it defines, such as `mine::scale`.
     """
@@ -80,7 +80,7 @@ def open_operators(path: Path) -> set[str]:
 
 
 def open_object(path: Path) -> SharedObject:
-    """Do what `open_operators` does, and return the shared object."""
+    """Like `open_operators`, but returns the shared object."""
     path = path.resolve()
     with LOADING:
         if (known := _opened.get(path)) is not None and is_open(known, path):
@@ -89,7 +89,7 @@ def open_object(path: Path) -> SharedObject:
 
 
 def is_open(opened: SharedObject, path: Path) -> bool:
-    """Whether `opened` is the file that is at `path` now.
+    """Whether `opened` is the file that is currently at `path`.
 
     Raises:
         LoadError: there is no file at `path`.
@@ -116,7 +116,7 @@ def _opening(path: Path, act: Callable[[Path], object]) -> SharedObject:
     state = _state(path)
     registers_itself = registers_without_opwright(path)
     offset = address_of(path, "__dso_handle")
-    # Checked first: a second definition ends the process within dlopen, where no exception can be caught.
+    # Checked first, because a second definition terminates the process within dlopen, where no exception can be caught.
     _check_once(defined, path)
     check_free(defined, path)
     before = operator_names() - kept_without_schema()
@@ -125,7 +125,7 @@ def _opening(path: Path, act: Callable[[Path], object]) -> SharedObject:
             rehearse(lambda: act(name), f"opening {path}")
         failure = _failure(act, name)
         handle = _handle(name)
-    # torch's message has no reason; the message of the dynamic loader is in the cause.
+    # torch's message has no reason; the dynamic loader's message is in the cause.
     error = failure and LoadError(_causes(path, str(failure.__cause__ or failure)))
     if handle is None:
         raise error or LoadError(_causes(path, "the dynamic loader did not keep it")) from failure
@@ -160,9 +160,9 @@ def _handle(name: Path) -> ctypes.PyDLL | None:
 
 @contextlib.contextmanager
 def _new_name(path: Path) -> Iterator[Path]:
-    """The name to open the file by: `path`, or a copy with a name that the dynamic loader does not know.
+    """The name under which to open the file: `path`, or a copy with a name that the dynamic loader has not opened.
 
-    The dynamic loader keeps what it has opened, and neither reads a replaced file nor runs a constructor again.
+    The dynamic loader keeps opened files: it neither reads a replaced file nor runs a constructor again.
     """
     if path not in _known_names:
         _known_names.add(path)
@@ -200,7 +200,7 @@ def unregister(opened: SharedObject) -> None:
     if registers_by_opwright:
         opened.handle.opwright_unregister()
     if needs_destructors:
-        # The destructors of its static objects, which unregister what PyTorch's macros have registered.
+        # The destructors of its static objects unregister everything that PyTorch's macros have registered.
         finalize = ctypes.PyDLL(None)["__cxa_finalize"]
         finalize.argtypes, finalize.restype = (ctypes.c_void_p,), None
         finalize(opened.identity)
@@ -208,19 +208,19 @@ def unregister(opened: SharedObject) -> None:
 
 
 class _LinkMap(ctypes.Structure):
-    """The beginning of `struct link_map` of <link.h>."""
+    """The first fields of `struct link_map` in <link.h>."""
 
     _fields_ = (("address", ctypes.c_size_t), ("name", ctypes.c_char_p))
 
 
 def _load_address(handle: ctypes.PyDLL) -> int:
-    # A handle of glibc and of musl is a pointer to the link_map.
+    # A handle of glibc or musl is a pointer to the link_map.
     link_map = ctypes.cast(ctypes.c_void_p(handle._handle), ctypes.POINTER(_LinkMap))
     return int(link_map.contents.address)
 
 
 def check_free(namespaces: Iterable[str], path: Path) -> None:
-    """Check that the `namespaces` that `path` is about to define are not defined yet.
+    """Check that the `namespaces` that `path` is about to define are free.
 
     Raises:
         LoadError: one is taken; the message names the library that defines it.
@@ -230,8 +230,8 @@ def check_free(namespaces: Iterable[str], path: Path) -> None:
         if where is not None:
             msg = (
                 f"the namespace {namespace!r} that {path} defines is already taken in this process, {where}. "
-                "Only one library can define a namespace: give this one another name. A new build replaces the former "
-                "one if it is opened as that was: by opwright.open of the same op.py, or by load under the same name"
+                "Only one library can define a namespace: rename this one. A new build replaces the former one if it "
+                "is opened in the same way: by opwright.open of the same op.py, or by load under the same name"
             )
             raise LoadError(msg)
 
@@ -240,9 +240,9 @@ def _check_once(defined: Counter[str], path: Path) -> None:
     for namespace, count in sorted(defined.items()):
         if count > 1:
             msg = (
-                f"{path} defines the namespace {namespace!r} {count} times, and only one definition can be loaded: "
+                f"{path} defines the namespace {namespace!r} {count} times, but only one definition can be loaded: "
                 "keep one TORCH_LIBRARY, and use TORCH_LIBRARY_FRAGMENT in other sources. Where CMake builds a library "
-                "with an op.py, opwright adds a definition of its own: remove yours"
+                "with an op.py, opwright adds its own definition: remove yours"
             )
             raise LoadError(msg)
 
@@ -250,8 +250,8 @@ def _check_once(defined: Counter[str], path: Path) -> None:
 def _taken(namespace: str) -> str | None:
     """Where `namespace` is defined; None if it is not."""
     try:
-        # The dispatcher has no query for this: define the namespace for a moment, which fails if it is taken. Without
-        # _destroy only garbage collection ends it.
+        # The dispatcher has no query for this: define the namespace temporarily, which fails if it is taken. Without
+        # _destroy, it would exist until garbage collection.
         torch.library.Library(namespace, "DEF")._destroy()
     except ValueError:
         return "by PyTorch itself"
@@ -263,7 +263,7 @@ def _taken(namespace: str) -> str | None:
 
 
 def _check_registered(path: Path, handle: ctypes.PyDLL) -> None:
-    with contextlib.suppress(AttributeError):  # built without opwright/op.h: it has no such function
+    with contextlib.suppress(AttributeError):  # built without opwright/op.h, which defines the function
         ask = handle.opwright_load_error
         ask.restype = ctypes.c_char_p
         error = ask()
@@ -277,29 +277,29 @@ def _causes(path: Path, reason: str) -> str:
     symbol = re.search(r"undefined symbol: (\S+)", reason)
     if symbol and is_pythons(symbol[1]):
         causes.append(
-            f"its operators use {symbol[1]} of Python, which a library of operators is not linked with: move what is "
-            "bound for Python into a source of its own, or load it as a module with opwright.load"
+            f"its operators use {symbol[1]} of Python, with which operator libraries are not linked: move the Python "
+            "bindings into a separate source, or load it as a module with opwright.load"
         )
     elif symbol:
         causes.append(
             f"it calls {symbol[1]}, which none of its libraries defines: link one that does (packages= or ldflags=)"
         )
-        causes.append("it was built against another PyTorch: build it again with the one that is installed")
+        causes.append("it was built against another PyTorch: rebuild it with the installed one")
     if needed := re.search(r"(\S+): cannot open shared object file", reason):
         causes.append(
             f"it needs {needed[1]}, which the dynamic loader does not find: install it, or add its folder to "
             "LD_LIBRARY_PATH"
         )
     if "cuda" in reason.lower() and torch.version.cuda is None:
-        causes.append("it contains CUDA code, and this PyTorch is a CPU build: install a CUDA build of torch")
+        causes.append("it contains CUDA code, but this PyTorch is a CPU build: install a CUDA build of torch")
     if "is already registered" in reason:
         causes.append(
-            "pybind11 binds a C++ type once in a process, and an earlier build of the module has bound it: bind it "
+            "pybind11 binds a C++ type once per process, and an earlier build of the module has bound it: bind it "
             "with py::module_local(), or load the new build in a new process"
         )
     if "PyInit_" in reason:
         causes.append(
-            f"it is a Python module of another name ({', '.join(module_names(path))}): bind it with "
+            f"it is a Python module with another name ({', '.join(module_names(path))}): define it with "
             "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m), or pass that name"
         )
     listed = "".join(f"\n  {number}. {cause}" for number, cause in enumerate(causes, 1))

@@ -1,13 +1,13 @@
-// Forgets the C++ signature of an operator's kernels.
+// Erases the C++ signature of an operator's kernels from the dispatcher.
 //
-// The dispatcher remembers the C++ signature of the first kernel of an operator for as long as it keeps its entry, and
-// ends the process when a static constructor registers a kernel with another one. The entry of an operator that is
-// replaced is kept, because handles refer to it, so its signature has to go.
+// The dispatcher stores the C++ signature of an operator's first kernel for the lifetime of the operator's entry, and
+// terminates the process if a static constructor registers a kernel with a different one. The entry of a replaced
+// operator is kept, because handles refer to it, so its signature must be erased.
 #include <ATen/core/dispatch/Dispatcher.h>
 
 namespace {
 
-// An explicit instantiation may name private members.
+// An explicit instantiation may access private members.
 template <class Tag, auto member>
 struct Access {
     friend auto member_of(Tag /*tag*/) { return member; }
@@ -28,7 +28,7 @@ template struct Access<SymbolicSignature, &c10::impl::OperatorEntry::sym_cpp_sig
 
 }  // namespace
 
-// The operator must have no kernels but in Python.
+// All remaining kernels of the operator must be Python kernels.
 extern "C" __attribute__((visibility("default"))) void opwright_forget_signature(const char* name,
                                                                                  const char* overload) {
     const auto op = c10::Dispatcher::singleton().findOp({name, overload});

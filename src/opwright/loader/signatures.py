@@ -1,4 +1,4 @@
-"""Has the dispatcher forget the C++ signatures of operators that are replaced."""
+"""Erases the C++ signatures of replaced operators from the dispatcher."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCE = Path(__file__).with_suffix(".cpp")
 
 @functools.cache
 def prepare() -> ctypes.CDLL | None:
-    """Build what `forget_signatures` needs (some seconds, once for each PyTorch), or find it in the cache.
+    """Build the library for `forget_signatures` (a few seconds, once per PyTorch), unless it is in the cache.
 
     Returns:
         The library; None if it does not build.
@@ -33,9 +33,9 @@ def prepare() -> ctypes.CDLL | None:
 
 
 def forget_signatures(operators: Iterable[str]) -> None:
-    """Forget the C++ signatures of operators whose native kernels were unregistered.
+    """Erase the C++ signatures of operators whose native kernels were unregistered.
 
-    Without that, kernels with other signatures cannot be registered for them.
+    Otherwise kernels with other signatures could not be registered for them.
     """
     library = prepare()
     if library is not None:

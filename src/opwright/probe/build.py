@@ -20,8 +20,8 @@ def build_probe(libraries: Sequence[Path] = (), *, verbose: bool = False) -> Pat
     """Build the probe for the installed PyTorch, or find it in the cache.
 
     Args:
-        libraries: shared objects to link into it, in the order in which their operators are to be registered. If
-            the probe without libraries is built, this takes a link and no compile.
+        libraries: shared objects to link into it, in the order in which to register their operators. If the probe
+            without libraries is already built, this only links.
         verbose: print each step.
 
     Raises:
@@ -33,7 +33,7 @@ def build_probe(libraries: Sequence[Path] = (), *, verbose: bool = False) -> Pat
 
 
 def probe_plan(libraries: Sequence[Path] = ()) -> Plan:
-    """The plan of the probe; arguments as for `build_probe`.
+    """The build plan of the probe; the arguments are those of `build_probe`.
 
     Raises:
         BuildError: a library is missing.
@@ -46,7 +46,7 @@ def probe_plan(libraries: Sequence[Path] = ()) -> Plan:
         include_dirs=(cpp, host, host / "include"),
         abi="full",
         product="program",
-        # PyTorch does the work: more optimization only makes the build longer.
+        # PyTorch does the work, so more optimization would only slow down the build.
         cflags=("-O1",),
         ldflags=tuple(_linked(libraries)),
     )
@@ -59,8 +59,8 @@ def _linked(libraries: Sequence[Path]) -> list[str]:
         if not library.is_file():
             msg = f"the library {library} does not exist, so it cannot be linked into the probe: build it first"
             raise BuildError(msg)
-        # A library that has a SONAME is looked up by that name, not by its path, when the program starts.
+        # When the program starts, a library that has a SONAME is looked up by that name, not by its path.
         words += [str(library), "-Xlinker", "-rpath", "-Xlinker", str(library.parent)]
-    # Operators register themselves. Nothing in the program calls the libraries, so the linker would leave them out.
-    # RPATH instead of RUNPATH, which does not serve for what the libraries themselves need: a CUDA build of PyTorch.
+    # Operators register themselves. The program does not call the libraries, so the linker would drop them. RPATH
+    # instead of RUNPATH, which does not apply to the libraries' own dependencies, such as a CUDA build of PyTorch.
     return ["-Wl,--disable-new-dtags", "-Wl,--push-state,--no-as-needed", *words, "-Wl,--pop-state"] if words else []

@@ -1,4 +1,4 @@
-"""The two files through which the probe is used: requests and responses.
+"""The probe's input and output files: requests and responses.
 
 A tensor whose dtype the C++ archives do not support (uint16, float8 and others) is replaced by a tuple: a marker, the
 dtype's name, and the same memory as integers.
@@ -30,9 +30,9 @@ class Response:
     """The result of one request.
 
     Attributes:
-        outputs: what the model returned: tensors, numbers, strings and None, out of their tuples and lists.
-        gradients: as `opwright.probe.gradients` gives them; empty without `backward`.
-        error: what the model raised, in one line; empty if it raised nothing.
+        outputs: the model's outputs, flattened from tuples and lists: tensors, numbers, strings and None.
+        gradients: the gradients, as from `opwright.probe.gradients`; empty without `backward`.
+        error: the error that the model raised, in one line; empty if it raised none.
     """
 
     outputs: tuple[Any, ...]
@@ -46,7 +46,7 @@ def write_requests(requests: Sequence[tuple[Any, ...]], path: Path) -> None:
 
 
 def read_responses(path: Path) -> tuple[Response, ...]:
-    """Read what the probe wrote."""
+    """Read the responses that the probe wrote."""
     return tuple(
         Response(_received(outputs), _received(gradients), bytes(error.tolist()).decode(errors="replace"))
         for outputs, gradients, error in torch.load(path, weights_only=True)
@@ -63,5 +63,5 @@ def _to_send(value: Any) -> Any:
 
 
 def _received(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    # The probe sends values one by one: a tuple among them is always the bits of a tensor.
+    # The probe flattens values, so a tuple among them is always the bits of a tensor.
     return tuple(value[2].view(getattr(torch, value[1])) if isinstance(value, tuple) else value for value in values)

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def gradients(outputs: object, arguments: tuple[Any, ...]) -> list[Tensor | None]:
-    """The gradient for each tensor among `arguments` that requires one; None where no output depends on it.
+    """The gradient of each tensor among `arguments` that requires one; None if no output depends on it.
 
     The loss is the sum of `(output * ramp(output)).sum()` over all floating outputs.
 
     Args:
-        outputs: what the model returned for `arguments`: values, and tuples or lists of them.
+        outputs: the model's outputs for `arguments`: values, and tuples or lists of them.
         arguments: the positional arguments of the call.
     """
     wanted = [tensor for tensor in _tensors(arguments) if tensor.requires_grad]
@@ -29,7 +29,7 @@ def gradients(outputs: object, arguments: tuple[Any, ...]) -> list[Tensor | None
 
 
 def ramp(output: Tensor) -> Tensor:
-    """The gradient of the loss for `output`: from 0.5 to 1.5 over its elements, so that no two are alike."""
+    """The gradient of the loss for `output`: values from 0.5 to 1.5, different for each element."""
     count = output.numel()
     return torch.linspace(0.5, 1.5, count, dtype=output.dtype, device=output.device).reshape(output.shape)
 

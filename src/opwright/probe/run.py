@@ -1,26 +1,26 @@
-"""Runs a saved model in the probe program: the requests go out in one file, the responses come back in another."""
+"""Runs a saved model in the probe program, which reads requests from one file and writes responses to another."""
 
 from __future__ import annotations
 
 import json
 import re
-import signal
 import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opwright.probe.exchange import Response, read_responses, write_requests
 from opwright.toolchain.run import Completed, run
+from opwright.toolchain.signals import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-# What a model prints may precede these on their line.
+# The output of a model may precede these on their line.
 _PROGRESS = re.compile(r"(?:request (\d+)|answered)$", flags=re.MULTILINE)
 _SUMMARY = re.compile(r'\{"python_mapped": .*\}$', flags=re.MULTILINE)
 _REASON = re.compile(r"^probe: (.*)$", flags=re.MULTILINE)
-# What C++ prints for an uncaught exception.
+# The message of C++ for an uncaught exception.
 _THROWN = re.compile(r"^ *what\(\): *(.*)$", flags=re.MULTILINE)
 
 
@@ -30,15 +30,15 @@ class ProbeRun:
 
     Attributes:
         responses: one for each request; empty if the probe did not finish.
-        error: why it did not finish, in one line; else empty.
-        signal: the signal that ended it, such as `SIGSEGV`; empty if none did.
-        request: the index, from 0, of the request during which it ended; None outside of requests.
+        error: why it did not finish, in one line; otherwise empty.
+        signal: the signal that terminated it, such as `SIGSEGV`; empty if none did.
+        request: the index, from 0, of the request during which it ended; None outside requests.
         timed_out: whether it was killed because it exceeded its time limit.
         python_mapped: whether a library of Python was mapped into the process; None if it did not finish.
         load_seconds: the time that loading the model took.
         median_run_seconds: the median over the requests that raised no error.
         command: the command line, ready to paste into a shell.
-        output: everything that was printed, by libraries and models too.
+        output: the complete output, including that of libraries and models.
     """
 
     responses: tuple[Response, ...]
@@ -69,7 +69,7 @@ def run_probe(
     Tensors keep their layout, offset and `requires_grad`. Tensors that share memory do not share it in the probe.
 
     Args:
-        program: what `build_probe` returned.
+        program: the path that `build_probe` returned.
         model: a TorchScript model (`.pt`), or a package that AOTInductor compiled (`.pt2`), which receives
             only the tensors of a request, one after the other.
         requests: the positional arguments of each call: tensors, numbers, strings, None, and tuples or lists of them.
@@ -77,7 +77,7 @@ def run_probe(
         libraries: shared objects to open first, in this order.
         backward: also compute gradients; TorchScript only.
         timeout_s: kill the process after this many seconds.
-        env: variables set on top of this process's own.
+        env: environment variables to set in addition to this process's own.
 
     Raises:
         ToolchainError: `program` does not exist.
@@ -86,7 +86,7 @@ def run_probe(
     write_requests(requests, asked)
     answered.unlink(missing_ok=True)
     options = [word for library in libraries for word in ("--library", library)]
-    # A package is unpacked into a temporary folder, which a process that is killed leaves behind.
+    # A package is unpacked into a temporary folder, which a killed process would leave behind.
     with tempfile.TemporaryDirectory(dir=work) as temporary:
         completed = run(
             [program, *options, *(["--backward"] if backward else []), model, asked, answered],
@@ -117,10 +117,10 @@ def run_probe(
 def _error(completed: Completed, where: str, timeout_s: float | None) -> str:
     reasons = _REASON.findall(completed.output)
     if completed.timed_out:
-        return f"the probe was killed {where}: it took longer than {timeout_s:g} s"
+        return f"the probe was killed {where}: it exceeded its time limit of {timeout_s:g} s"
     if completed.exit_code < 0:
         thrown = _THROWN.findall(completed.output)
-        return f"the probe was ended {where} by {_signal(completed)}" + (f": {thrown[-1]}" if thrown else "")
+        return f"the probe was terminated {where} by {_signal(completed)}" + (f": {thrown[-1]}" if thrown else "")
     if reasons:
         return str(reasons[-1])
     last_line = completed.output.rstrip("\n").rpartition("\n")[2]
@@ -129,4 +129,4 @@ def _error(completed: Completed, where: str, timeout_s: float | None) -> str:
 
 
 def _signal(completed: Completed) -> str:
-    return signal.Signals(-completed.exit_code).name if completed.exit_code < 0 else ""
+    return signal_name(-completed.exit_code) if completed.exit_code < 0 else ""

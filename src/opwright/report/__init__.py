@@ -1,1 +1,1 @@
-"""What all reports share: formatting, lines on a terminal, the page template."""
+"""Code that all reports share: formatting, lines on a terminal, the page template."""

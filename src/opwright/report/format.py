@@ -16,7 +16,7 @@ def duration(seconds: float) -> str:
 
 
 def printable(text: str) -> str:
-    r"""The text with control characters and other characters that are not printable escaped: `\x1b`."""
+    r"""The text with non-printable characters, such as control characters, escaped: `\x1b`."""
     return "".join(
         letter if letter in "\n\t" or letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in text.replace("\r\n", "\n")

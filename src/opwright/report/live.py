@@ -1,4 +1,4 @@
-"""A bar of what is done, for as long as it takes, where somebody looks."""
+"""A progress bar, shown only on a terminal."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class LiveBar:
-    """A bar on a terminal, gone at the end; nothing elsewhere, and nothing where each step is printed as a line.
+    """A progress bar on a terminal, removed at the end; hidden without a terminal, and if steps are printed as lines.
 
     Args:
-        namespace: the library that it is about, which is what the bar is called.
-        console: where it is shown.
-        verbose: print lines instead.
-        draws_itself: whether a thread redraws it; else it is redrawn on request.
+        namespace: the namespace of the library; the bar's label.
+        console: where to draw.
+        verbose: print lines instead of a bar.
+        draws_itself: whether a thread redraws the bar; otherwise it is redrawn on request.
     """
 
     def __init__(self, namespace: str, console: Console, *, verbose: bool = False, draws_itself: bool = True) -> None:
@@ -44,7 +44,7 @@ class LiveBar:
         self._bar = self._live.add_task(namespace, total=None)
 
     def __enter__(self) -> Self:
-        # Only one live display can be on a console; a caller's own wins.
+        # A console can have only one live display; the caller's has precedence.
         with contextlib.suppress(LiveError):
             self._live.start()
         return self

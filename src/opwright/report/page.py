@@ -23,15 +23,15 @@ def render_page(
     facts: Mapping[str, str],
     **values: Any,
 ) -> str:
-    """Render `template`, which extends `page.html.jinja`, into one page without other files; all values are escaped.
+    """Render `template`, which extends `page.html.jinja`, into one self-contained page; all values are escaped.
 
     Args:
         template: the template file.
-        tool: the command that made the report.
+        tool: the command that created the report.
         subject: the subject of the report.
         outcome: the verdict in one word.
         tally: the verdict in one sentence.
-        facts: the circumstances of the report, by name; an empty one is not shown.
+        facts: facts about the machine and the run, by name; empty ones are omitted.
         values: further values for the template.
     """
     environment = jinja2.Environment(

@@ -1,10 +1,9 @@
-"""Shows how far a build or a ship is, where somebody watches."""
+"""Shows the progress of a build or a ship on a terminal."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
 class Progress:
     """The progress of one build or ship, step by step.
 
-    On a terminal it is one line that changes and disappears at the end. Elsewhere nothing is printed, unless `verbose`:
-    then one line per step.
+    On a terminal it is one line, which changes and disappears at the end. Without a terminal, nothing is printed
+    unless `verbose`, which prints one line per step.
 
     Args:
-        name: what is being built or shipped; each line begins with it.
-        verbose: print each step as a line of its own, everywhere.
-        console: where it is shown; standard error by default.
+        name: what is being built or shipped; each line starts with it.
+        verbose: print each step as a separate line, on a terminal too.
+        console: where to print; standard error by default.
     """
 
     def __init__(self, name: str, *, verbose: bool = False, console: Console | None = None) -> None:
@@ -38,19 +37,19 @@ class Progress:
 
     @functools.cached_property
     def _console(self) -> Console:
-        # Imported where something is shown: a build that is found shows nothing.
-        from rich.console import Console
+        # Imported on demand: a build found in the cache prints nothing.
+        from opwright.report.terminal import console
 
-        return self._given or Console(stderr=True, highlight=False)
+        return self._given or console(stderr=True)
 
     def __enter__(self) -> Self:
-        if self._verbose or not (self._given or _may_be_a_terminal()):
+        if self._verbose or not (self._given or _is_a_terminal()):
             return self
         from rich.errors import LiveError
         from rich.text import Text
 
-        # A console can have only one live display; the caller's own has precedence.
-        if self._console.is_terminal:
+        # A console can have only one live display; the caller's has precedence.
+        if self._console.is_interactive:
             with contextlib.suppress(LiveError):
                 self._status = self._console.status(Text(self._name))
                 self._status.start()
@@ -64,13 +63,13 @@ class Progress:
             self._status = None
 
     def step(self, verb: str, what: str = "", done: int | None = None, total: int | None = None) -> None:
-        """Show what is being done.
+        """Show the current step.
 
         Args:
-            verb: what is done.
-            what: to what it is done; empty where the verb says all.
-            done: how many parts of it are done.
-            total: how many parts it has; None where that is not known.
+            verb: the action.
+            what: the object of the action; empty if the verb is enough.
+            done: the number of parts that are done.
+            total: the total number of parts; None if unknown.
         """
         count = "" if total is None else f"[{done}/{total}]"
         line = self._line(" ".join(filter(None, (verb, count, what))))
@@ -82,7 +81,7 @@ class Progress:
             self._print(line)
 
     def note(self, text: str) -> None:
-        """Show something that the user should see in any case, such as a long wait."""
+        """Show a message that the user should always see, such as about a long wait."""
         self._print(self._line(text))
 
     def _line(self, text: str) -> str:
@@ -92,7 +91,6 @@ class Progress:
         self._console.print(line, markup=False, soft_wrap=True)
 
 
-def _may_be_a_terminal() -> bool:
-    """Whether standard error is a terminal, or the user says that it counts as one, before rich is imported to ask."""
-    said = any(name in os.environ for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
-    return said or (sys.stderr is not None and sys.stderr.isatty())
+def _is_a_terminal() -> bool:
+    """Whether standard error is a terminal; checked before rich is imported."""
+    return sys.stderr is not None and sys.stderr.isatty()

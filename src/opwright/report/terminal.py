@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.text import Text
 
 from opwright.report.format import DASH, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from rich.console import Console
 
 Piece = tuple[str, str]  # text and its style
 Pieces = list[Piece]  # a line
@@ -23,6 +23,16 @@ _ELSEWHERE = "see --json or --html"
 _NARROWEST = 20  # columns: text is not wrapped to fewer
 
 _ASCII = str.maketrans({DASH: "-", "·": "|", "µ": "u", "±": "~"})  # the characters beyond ASCII in opwright's own text
+
+
+def console(*, stderr: bool) -> Console:
+    """The console of a standard stream: colour and live displays only on a terminal.
+
+    `FORCE_COLOR`, which notebooks and CI services set, enables colour elsewhere too. It does not enable live displays:
+    each of their frames would become a part of the output.
+    """
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, highlight=False, force_interactive=stream is not None and stream.isatty())
 
 
 def print_lines(lines: Iterable[Pieces], console: Console) -> None:
@@ -50,7 +60,7 @@ def paragraph(label: str, text: str, width: int | None) -> Iterator[Pieces]:
 
 
 def _cut(lines: list[str]) -> list[str]:
-    """The lines, shortened if there are too many or too long ones; the mark says where to find the rest."""
+    """The lines, shortened if there are too many or if they are too long; a marker shows where to find the rest."""
     shown = [
         line if len(line) <= _LONGEST else f"{line[:_LONGEST]} [{len(line) - _LONGEST} more characters; {_ELSEWHERE}]"
         for line in lines

@@ -28,7 +28,7 @@ class Created:
         namespace: the part before `::` in the names of its operators.
         operators: the names of its operators, without the namespace.
         files: the names of its files.
-        flavour: the languages that it is written in; None if it describes operators that somebody else registers.
+        flavour: the languages that it is written in; None if it describes existing operators.
     """
 
     folder: Path
@@ -57,12 +57,12 @@ def create(path: Path, flavour: Flavour = Flavour.CPU) -> Created:
 
 
 def create_external(path: Path, namespace: str, imports: list[str], operators: list[Registered]) -> Created:
-    """Create the folder `path` with a library that describes operators which somebody else registers.
+    """Create the folder `path` with a library that describes existing operators.
 
     Args:
         path: as for `create`; its name does not matter.
         namespace: the namespace of the operators.
-        imports: the modules whose import registers them.
+        imports: the modules to import to register the operators.
         operators: the operators.
 
     Raises:
@@ -79,7 +79,7 @@ def _write(path: Path, folder: Path, files: Mapping[str, str]) -> None:
     try:
         _check_free(path, folder)
         top = _topmost_new(folder)
-        # Written next to it, then renamed: the folder appears complete, in one step.
+        # Written next to the target, then renamed: the complete folder appears in one step.
         with drafting(top, "new") as draft:
             (draft / folder.relative_to(top)).mkdir(parents=True)
             for name, text in files.items():
@@ -94,7 +94,7 @@ def _checked_name(name: str) -> str:
     if keyword.iskeyword(name):
         msg = f"{name!r} is a Python keyword: torch.ops.{name} is a syntax error. Choose a name such as my_{name}"
         raise SpecError(msg)
-    return Library(name).namespace  # which refuses names that a library cannot have
+    return Library(name).namespace  # raises if the name is not valid for a library
 
 
 def _check_free(path: Path, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The op.py of a new library that describes operators which somebody else registers."""
+"""Writes the op.py of a new library that describes existing operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from opwright.scaffold.flavour import render
 
 _WIDTH = 118
-# By the type in a schema: the annotation in Python, and an argument of a sample.
+# By type in a schema: the Python annotation, and an argument for a sample.
 _TYPES = {
     "Tensor": ("Tensor", "make.randn(4, 5)"),
     "int": ("int", "1"),
@@ -103,7 +103,7 @@ def _parameters(arguments: list[Any]) -> list[str]:
     all_later_have_defaults = True
     for argument in reversed(arguments):
         text = f"{_name(argument)}: {_annotation(str(argument.real_type))}"
-        # A default of a reference is a number, a string or None, and none may come before an argument without one.
+        # A reference's default is a number, a string or None, and must not precede an argument without a default.
         all_later_have_defaults = all_later_have_defaults and _has_default(argument)
         texts.append(f"{text} = {argument.default_value!r}" if all_later_have_defaults else text)
     return texts[::-1]
@@ -122,7 +122,7 @@ def _is_written(argument: Any) -> bool:
 
 
 def _name(argument: Any) -> str:
-    """The argument's name in Python; PyTorch numbers the arguments of schemas that it infers from C++: `_0`."""
+    """The argument's name in Python. PyTorch numbers the arguments of schemas that it infers from C++: `_0`."""
     if numbered := re.fullmatch(r"_(\d+)", argument.name):
         return f"argument_{numbered[1]}"
     return f"{argument.name}_" if keyword.iskeyword(argument.name) else str(argument.name)

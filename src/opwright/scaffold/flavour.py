@@ -26,7 +26,7 @@ class Flavour(enum.Enum):
 
     @property
     def operator(self) -> str:
-        """The name of the operator that a new library of this flavour has."""
+        """The name of the operator in a new library of this flavour."""
         return "gaussian_blur" if self is Flavour.OPENCV else "swiglu"
 
     def files(self, namespace: str) -> dict[str, str]:
@@ -40,7 +40,7 @@ class Flavour(enum.Enum):
 def render(template: str, **values: Any) -> str:
     """The text of a file of a new library, from the template of that name."""
     environment = jinja2.Environment(
-        autoescape=False,  # noqa: S701  the files are not web pages, and a namespace is an identifier
+        autoescape=False,  # noqa: S701  the files are not HTML, and a namespace is an identifier
         keep_trailing_newline=True,
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         lstrip_blocks=True,
@@ -50,7 +50,7 @@ def render(template: str, **values: Any) -> str:
     return environment.get_template(template).render(values)
 
 
-# By flavour: the files, in the order in which a newcomer reads them, and the template of each.
+# By flavour: the files, in reading order, and the template of each.
 _FILES = {
     Flavour.CPU: {"op.py": "op.py.jinja", "cpu.cpp": "cpu.cpp.jinja"},
     Flavour.CUDA: {

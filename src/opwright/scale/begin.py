@@ -1,4 +1,4 @@
-"""Begins a map, or finds what one that stopped has left to do."""
+"""Starts a map, or finds the remaining work of one that stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opwright.scale.results.destination import Destination
     from opwright.scale.results.job import Settings
 
-# Enough shards for all workers to end at about the same time, and small ones, so that a lost one costs little.
+# Enough shards for all workers to finish at about the same time, and small ones, so that losing one costs little.
 _SHARDS = 64
 _MOST_ROWS = 1000
 _NO_INPUTS = "there are no inputs: expected files, folders, patterns, lists or Parquet files"
@@ -30,10 +30,10 @@ _NO_INPUTS = "there are no inputs: expected files, folders, patterns, lists or P
 
 @contextlib.contextmanager
 def alone(destination: Destination) -> Iterator[None]:
-    """Keep other maps out of the folder of results, where its file system has locks.
+    """Keep other maps out of the folder of results, if its file system supports locks.
 
     Raises:
-        MapError: another map writes there.
+        MapError: another map is writing to the folder.
     """
     if destination.folder is None:
         yield
@@ -45,11 +45,11 @@ def alone(destination: Destination) -> Iterator[None]:
             is_held = stack.enter_context(locked(destination.folder / LOCK_NAME, patience_s=0))
         except OSError as error:
             if not has_no_locks(error):
-                msg = f"{destination} cannot be written: {error.strerror}. Name a folder that is yours"
+                msg = f"{destination} cannot be written: {error.strerror}. Use a folder that you own"
                 raise MapError(msg) from error
             is_held = True
         if not is_held:
-            msg = f"another map is writing to {destination}: wait until it has ended, or name another folder"
+            msg = f"another map is writing to {destination}: wait until it finishes, or use another folder"
             raise MapError(msg)
         try:
             yield
@@ -59,22 +59,22 @@ def alone(destination: Destination) -> Iterator[None]:
 
 
 def _remove_traces(folder: Path, *, was_there: bool) -> None:
-    """Remove what a map that did not begin has made."""
+    """Remove the files of a map that did not start."""
     (folder / LOCK_NAME).unlink(missing_ok=True)
     for made in (folder / DRAFTS_NAME, folder / PRIVATE, *([] if was_there else [folder])):
-        with contextlib.suppress(OSError):  # it has something else
+        with contextlib.suppress(OSError):  # it contains something else
             made.rmdir()
 
 
 class Beginning:
-    """What a map begins with, or goes on with.
+    """The start of a new or resumed map.
 
     Args:
-        arguments: what names the inputs; None to resume with those that the map began with.
-        facts: the bundle.
-        destination: where the results go.
-        settings: what decides them.
-        found: called with the number of inputs found up to now.
+        arguments: the arguments that name the inputs; None to resume with the inputs of the first run.
+        facts: the facts about the bundle.
+        destination: the folder of results.
+        settings: the settings that determine the results.
+        found: called with the number of inputs found so far.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ class Beginning:
         """Find all inputs, and write the plan and the record of a new map.
 
         Raises:
-            MapError: there is a map already, or something else; or there are no inputs, or one is not valid.
+            MapError: the folder holds a map or anything else, there are no inputs, or one is not valid.
         """
         settings, destination = self._settings, self._destination
         if read_job(destination) is not None:
-            msg = f"{destination} has the results of a map: --resume goes on with it; else name another folder"
+            msg = f"{destination} has the results of a map: pass --resume to continue it, or use another folder"
             raise MapError(msg)
         if strangers := [name for name in destination.names() if name != PRIVATE]:
-            msg = f"{destination} is not empty: it has {min(strangers)}. Name a new folder for the results"
+            msg = f"{destination} is not empty: it contains {min(strangers)}. Use a new folder for the results"
             raise MapError(msg)
         with destination.writing(PLAN_NAME) as path:
             count = write_plan(self._items(settings.columns), path, self._found)
@@ -127,14 +127,14 @@ class Beginning:
         return job
 
     def resume(self) -> Job:
-        """The record of the map that stopped, after a look at whether it can go on.
+        """Read the record of the map that stopped, and check that it can continue.
 
         Raises:
-            MapError: there is none, or what decides the results has changed.
+            MapError: there is no record, or something that determines the results has changed.
         """
         job = read_job(self._destination)
         if job is None:
-            msg = f"{self._destination} has no map to resume: leave out --resume to begin one"
+            msg = f"{self._destination} has no map to resume: omit --resume to start one"
             raise MapError(msg)
         check_same(job, self._facts.digest, self._settings, self._destination)
         if self._arguments is not None:
@@ -149,8 +149,8 @@ class Beginning:
             if before != now:
                 msg = (
                     f"{self._destination} cannot be resumed with these inputs: they differ from those that the map "
-                    f"began with, first among the inputs {first} to {first + job.shard_rows - 1}. Name no inputs to "
-                    "resume with those that it began with, or name another folder for the results"
+                    f"started with, first among the inputs {first} to {first + job.shard_rows - 1}. Pass no inputs to "
+                    "resume with the original ones, or use another folder for the results"
                 )
                 raise MapError(msg)
 
@@ -160,6 +160,6 @@ class Beginning:
 
 
 def _rows(count: int, batch: int) -> int:
-    """How many rows a shard has: whole batches of them."""
+    """The number of rows of a shard: a multiple of the batch size."""
     wanted = min(_MOST_ROWS, -(-count // _SHARDS))
     return -(-wanted // batch) * batch

@@ -1,6 +1,6 @@
-"""The names of what is in a folder of results, beside the shards."""
+"""The names of the files in a folder of results other than the shards."""
 
-# Readers of tables skip names that begin with an underscore.
+# Readers of tables skip names that start with an underscore.
 PRIVATE = "_opwright"
 JOB_NAME = f"{PRIVATE}/job.json"
 PLAN_NAME = f"{PRIVATE}/inputs.parquet"

@@ -1,4 +1,4 @@
-"""Runs a bundle over many inputs."""
+"""Runs a bundle on many inputs."""
 
 from __future__ import annotations
 
@@ -51,45 +51,45 @@ def map(
 ) -> MapSummary:
     """Run a bundle on many inputs, each exactly once, and write a table of the results.
 
-    The table is a folder of Parquet files with a row for each input, in the order of the inputs: `id`, from 0; `input`;
-    `status`, which is `ok` or the name of a code of the host; `error`, one line or null; then a column for each output
-    of the model. docs/scaling.md describes it.
+    The table is a folder of Parquet files with one row for each input, in the order of the inputs: `id`, from 0;
+    `input`; `status`, which is `ok` or the name of a host exit code; `error`, one line or null; then one column for
+    each output of the model. docs/howto/scaling.md describes it.
 
     Args:
         bundle: a folder that `opwright ship` wrote.
         inputs: files, folders, patterns such as `photos/*.jpg`, lists (`.txt`, `.jsonl`), Parquet files whose rows are
-            inputs, and URLs for fsspec. To resume, none are needed.
-        output: the folder for the results, or a URL for fsspec; new or empty, unless `resume` is set.
+            inputs, and fsspec URLs. Optional when resuming.
+        output: the folder for the results, or an fsspec URL; new or empty, unless `resume` is set.
         on: `local` for this machine, `ray` for a Ray cluster.
-        address: of the Ray cluster; by default the one that Ray finds, or a new one on this machine.
-        workers: how many hosts run at a time; by default, one for each processor, or for each GPU if the
+        address: the address of the Ray cluster; by default the one that Ray finds, or a new one on this machine.
+        workers: the number of hosts that run at a time; by default, one for each processor, or for each GPU if the
             bundle was made for one.
-        threads: how many threads one run of the model computes with.
-        batch: how many inputs run together.
-        columns: the column of an input in Parquet files, by the name of the input, where it has another name.
-        shard_rows: how many rows each file of results has; by default 64 files of at most 1,000.
-        memory: how many bytes of memory a host may have; by default its part of the machine's memory.
-        timeout_s: end a host that gives no answer within this many seconds; its input becomes a row with an error.
+        threads: the number of threads that one run of the model uses.
+        batch: the number of inputs that run together.
+        columns: the column of each input in Parquet files, keyed by the input's name, where the two names differ.
+        shard_rows: the number of rows of each file of results; by default 64 files of at most 1,000 rows.
+        memory: the memory limit of a host in bytes; by default its share of the machine's memory.
+        timeout_s: stop a host that does not answer within this time, in seconds; its input becomes a row with an error.
         strict: stop at the first input that fails, instead of writing a row with its error.
-        resume: do what a map that stopped has left undone.
-        progress: shows how far it is.
+        resume: continue a map that stopped.
+        progress: shows the progress.
 
     Returns:
-        What was done, in figures.
+        A summary in figures.
 
     Raises:
         MapError: an argument is not valid; the map cannot be resumed; or an input failed and `strict` is set.
         BundleError: the bundle is not valid.
         ToolchainError: the host cannot be built, or a package is missing.
     """
-    began = time.monotonic()
     folder = Path(bundle).absolute()
     facts = read_facts(folder)
     settings = Settings(host_version(facts), batch, threads, columns or {}, shard_rows)
     _check(facts, settings, os.fspath(output), on=on, workers=workers)
     destination = Destination(os.fspath(output))
     if on == "local":
-        host_command(folder, facts)  # it may have to be built, which shows its own progress
+        host_command(folder, facts)  # this may build it, which shows its own progress
+    began = time.monotonic()
     latencies = Latencies()
     with progress or MapProgress("map") as shown, alone(destination):
         destination.remove_drafts()
@@ -151,14 +151,14 @@ def _check(facts: BundleFacts, settings: Settings, output: str, *, on: str, work
             raise MapError(msg)
     names = [one.name for one in facts.inputs]
     if unknown := [name for name in settings.columns if name not in names]:
-        msg = f"a column is named for the input {unknown[0]}, which is unknown: expected {', '.join(names)}"
+        msg = f"a column is given for the input {unknown[0]}, which is unknown: expected {', '.join(names)}"
         raise MapError(msg)
     check_batch(facts, batch)
     if shard_rows is not None and shard_rows % batch:
         msg = f"shard_rows is {shard_rows}: expected a multiple of batch, which is {batch}"
         raise MapError(msg)
     if not output:
-        msg = "no output is named: expected a folder, or a URL such as s3://bucket/folder"
+        msg = "no output is given: expected a folder, or a URL such as s3://bucket/folder"
         raise MapError(msg)
     if not is_url(output) and Path(output).exists() and not Path(output).is_dir():
         msg = f"{output} is a file: expected a folder"

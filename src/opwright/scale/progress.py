@@ -1,4 +1,4 @@
-"""Shows how far a map is: a bar on a terminal, and elsewhere a line every ten seconds."""
+"""Shows the progress of a map: a bar on a terminal, and elsewhere a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class MapProgress:
     """The progress of one map.
 
     Args:
-        name: what it is called.
-        console: where it is shown; None for nowhere.
+        name: the name to show.
+        console: the console to print to; None for none.
     """
 
     def __init__(self, name: str, console: Console | None = None) -> None:
@@ -45,24 +45,24 @@ class MapProgress:
         self.end()
 
     def end(self) -> None:
-        """Show nothing any more."""
+        """Stop showing progress."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
 
     def look(self) -> None:
-        """Say that inputs are looked for; from here on something is shown."""
+        """Report that the search for inputs has started; progress is shown from here on."""
         if self._console is not None and self._thread is None:
             self._thread = threading.Thread(target=self._show, daemon=True)
             self._thread.start()
 
     def found(self, inputs: int) -> None:
-        """Say how many inputs were found up to now."""
+        """Report the number of inputs found so far."""
         with self._guard:
             self._found = inputs
 
     def begin(self, total: int, done: int, failed: int) -> None:
-        """Say how many rows there are, and how many were done before, and failed."""
+        """Report the number of rows, of those done before, and of those that failed."""
         with self._guard:
             self._total, self._before, self._done, self._failed = total, done, 0, failed
             self._began = time.monotonic()
@@ -73,13 +73,13 @@ class MapProgress:
         return self._total is not None
 
     def count(self, done: int, failed: int) -> None:
-        """Say how many more rows are done, and how many of these failed."""
+        """Report how many more rows are done, and how many of these failed."""
         with self._guard:
             self._done += done
             self._failed += failed
 
     def line(self) -> str:
-        """How far the map is, in one line."""
+        """The progress of the map in one line."""
         with self._guard:
             if self._total is None:
                 return printable(f"{self._name}: {self._found:,} inputs found")
@@ -94,7 +94,7 @@ class MapProgress:
     def _show(self) -> None:
         if self._console is None:
             return
-        if not self._console.is_terminal:
+        if not self._console.is_interactive:
             while not self._ended.wait(_LINE_S):
                 self._console.print(self.line(), markup=False, soft_wrap=True)
             return

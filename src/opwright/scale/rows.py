@@ -1,4 +1,4 @@
-"""What a worker is asked and what it answers: rows, arrays and failures."""
+"""The data exchanged with workers: rows, arrays, answers and failures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class Failure(NamedTuple):
     """Why a row has no outputs.
 
     Attributes:
-        status: the name of one of the host's codes, such as `input_unreadable`.
-        message: one line.
+        status: the name of a host exit code, such as `input_unreadable`.
+        message: the error message, one line.
     """
 
     status: str
@@ -22,7 +22,7 @@ class Array(NamedTuple):
     """One output of a row.
 
     Attributes:
-        dtype: as PyTorch names it, without `torch.`.
+        dtype: PyTorch's name of the dtype, without `torch.`.
         shape: its sizes.
         data: its elements in C order, little-endian.
     """
@@ -33,12 +33,12 @@ class Array(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What became of a row.
+    """The result of a row.
 
     Attributes:
         outputs: an array for each output of the model, in the order of the manifest; empty if the row failed.
-        failure: None if the row has outputs.
-        seconds: how long the model ran, for all rows of a batch together.
+        failure: why the row failed; None if it has outputs.
+        seconds: the duration of the model's run, for all rows of a batch together.
     """
 
     outputs: tuple[Array, ...] = ()
@@ -46,8 +46,8 @@ class Answer(NamedTuple):
     seconds: float = 0.0
 
 
-# By the name of the input: the path of a file that the host reads, or the bytes that such a file would hold. An `.npz`
-# has the name "", because it holds names of its own.
+# Keyed by the name of the input: the path of a file that the host reads, or the bytes of one. The name of an `.npz` is
+# "", because it names its own arrays.
 Row = Mapping[str, "str | bytes"]
-# The rows of one batch: they run together. One row where nothing is batched.
+# The rows of one batch, which run together; a single row without batching.
 Unit = Sequence[Row]

@@ -1,7 +1,7 @@
-"""What ends a worker that another thread has told to stop."""
+"""The exception of a worker that another thread has stopped."""
 
 from __future__ import annotations
 
 
 class StoppedError(Exception):
-    """The worker had something left to do."""
+    """The worker was stopped before it finished."""

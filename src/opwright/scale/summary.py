@@ -1,4 +1,4 @@
-"""What a map has done, in figures."""
+"""A summary of a map in figures."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 @dataclass(frozen=True)
 class MapSummary:
-    """A map that has ended.
+    """The summary of a finished map.
 
     Attributes:
-        output: where the results are.
-        inputs: the number of inputs, each of which has a row now.
-        failed: how many rows failed.
-        resumed: how many rows were there before this run.
+        output: the folder of results.
+        inputs: the number of inputs, each of which now has a row.
+        failed: the number of rows that failed.
+        resumed: the number of rows from earlier runs.
         shards: the number of files of results.
-        seconds: how long this run took.
-        rows_per_second: rows of this run, by its time.
-        latency_seconds: `p50`, `p90` and `p99` of the model's runs; empty if nothing was run.
-        workers: how many hosts ran.
-        restarts: how often a host ended and was started again.
+        seconds: the duration of this run, without building the host.
+        rows_per_second: the rows of this run per second.
+        latency_seconds: `p50`, `p90` and `p99` of the model's runs; empty if there were none.
+        workers: the number of hosts.
+        restarts: how often a host exited and was started again.
     """
 
     output: str
@@ -35,5 +35,5 @@ class MapSummary:
     restarts: int
 
     def to_builtins(self) -> dict[str, Any]:
-        """The summary as JSON has it."""
+        """The summary as JSON-compatible values."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""File systems behind URLs, and what they say when something goes wrong."""
+"""The file systems behind URLs, and their errors."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from opwright.errors import MapError, OpwrightError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ADVICE = ". Resume the map when its file system answers again"
+_ADVICE = ". Resume the map when its file system responds again"
 
 
 def is_url(text: str) -> bool:
-    """Whether `text` is a URL for fsspec, such as `s3://bucket/folder`, and not a path."""
+    """Whether `text` is an fsspec URL, such as `s3://bucket/folder`, rather than a path."""
     return "://" in text
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """The file system of fsspec for a URL, and the path there.
+    """The fsspec file system of a URL, and the path in it.
 
     Raises:
-        MapError: it is not installed, or does not know the URL.
+        MapError: the file system is not installed, or does not support the URL.
     """
     try:
         import fsspec
@@ -37,13 +37,13 @@ def file_system(url: str) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def telling(name: str, done: str) -> Iterator[None]:
-    """Within it, what goes wrong with a file system becomes a MapError, unless a file does not exist.
+    """Convert errors of a file system to MapError, except that a file does not exist.
 
-    Every remote file system raises exceptions of its own.
+    Every remote file system raises its own exceptions.
 
     Args:
-        name: of what is used there.
-        done: what is done with it: "read".
+        name: the file or folder in use.
+        done: the operation as a participle, such as "read".
     """
     try:
         yield
@@ -55,8 +55,8 @@ def telling(name: str, done: str) -> Iterator[None]:
 
 
 def reason_of(error: Exception) -> str:
-    """What an exception says, in one line."""
-    said = str(error)
-    if isinstance(error, OSError):  # pyarrow says more than the system does
-        said = os.strerror(error.errno) if error.errno else error.strerror or said
-    return " ".join(said.split()) or type(error).__name__
+    """The message of an exception in one line."""
+    message = str(error)
+    if isinstance(error, OSError):  # pyarrow adds text to the system's message
+        message = os.strerror(error.errno) if error.errno else error.strerror or message
+    return " ".join(message.split()) or type(error).__name__

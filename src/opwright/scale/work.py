@@ -1,4 +1,4 @@
-"""What every worker of a map has to know, wherever it runs."""
+"""The work of a map as every worker receives it, on any machine."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a worker may use, and what stops a map. It decides no results.
+    """The resources that a worker may use, and when a map stops. They do not affect results.
 
     Attributes:
-        memory_bytes: memory of a host; None for its part of the machine's.
-        timeout_s: longest time between two answers of a host; None for no limit.
-        strict: stop at the first row that fails.
+        memory_bytes: the memory limit of a host; None for its share of the machine's memory.
+        timeout_s: the longest time between two answers of a host; None for no limit.
+        strict: whether to stop at the first row that fails.
         gpu: the GPU of a host, as the environment variable CUDA_VISIBLE_DEVICES names it; None for the first one.
     """
 
@@ -30,13 +30,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Work:
-    """A map, as its workers have it.
+    """A map, as its workers receive it.
 
     Attributes:
-        facts: the bundle.
+        facts: the facts about the bundle.
         job: the map.
-        destination: where results go.
-        limits: what each worker may use.
+        destination: the destination of results.
+        limits: the resources that each worker may use.
     """
 
     facts: BundleFacts

@@ -1,6 +1,6 @@
-"""Schemas from annotations and from their text, without PyTorch, for the types that most operators use.
+"""Infers and parses schemas without PyTorch, for the types that most operators use.
 
-PyTorch's own functions, which `spec.schema` uses otherwise, take a second to import. Where there is any doubt, these
+PyTorch's own functions, which `spec.schema` uses otherwise, take a second to import. In case of doubt, the functions
 here return None, and PyTorch's decide. Tests compare the two.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Types(NamedTuple):
-    """PyTorch's types, or what stands in for them: the classes `Tensor`, `dtype` and `device` of the module torch."""
+    """PyTorch's types, or stand-ins for them: the classes `Tensor`, `dtype` and `device` of the module torch."""
 
     tensor: type
     dtype: type
@@ -27,14 +27,14 @@ class Types(NamedTuple):
 
 _TYPE = re.compile(r"(?P<base>\w+)(?P<alias>\([a-z]\w*!\))?(?P<marks>(?:\?|\[\])*)")
 _ARGUMENT = re.compile(rf"{_TYPE.pattern} (?P<name>\w+)(?:=.*)?", flags=re.DOTALL)
-# TorchScript's names of the schema's types.
+# TorchScript's names for schema types.
 _BASES = {name: name for name in ("Tensor", "float", "bool", "str", "ScalarType", "Device")} | {"SymInt": "int"}
 
 
 def schema_from_annotations(
     reference: Callable[..., Any], name: str, mutates: Sequence[str], types: Types
 ) -> str | None:
-    """The operator schema of `reference`, or None if only PyTorch can tell, or refuse it."""
+    """The operator schema of `reference`, or None if PyTorch must infer or reject it."""
     signature = inspect.signature(reference)
     if not set(mutates) <= set(signature.parameters):
         return None
@@ -46,7 +46,7 @@ def schema_from_annotations(
 
 
 def arguments_from_text(schema: str) -> list[tuple[str, str, bool, bool]] | None:
-    """The arguments of `schema`: name, TorchScript's type, whether by keyword only, whether mutated; None as above."""
+    """The arguments of `schema` (name, TorchScript type, keyword-only, mutated), or None if PyTorch must parse it."""
     found = re.fullmatch(r"\w*\((.*)\) -> .*", schema, flags=re.DOTALL)
     if found is None:
         return None
@@ -65,7 +65,7 @@ def arguments_from_text(schema: str) -> list[tuple[str, str, bool, bool]] | None
 
 
 def results_from_text(schema: str) -> list[str] | None:
-    """The types of the results of `schema`, as TorchScript writes them; None as above."""
+    """The types of the results of `schema` in TorchScript syntax, or None if PyTorch must parse it."""
     result = schema.rpartition(" -> ")[2]
     texts = _split(result[1:-1]) if result.startswith("(") else [result]
     types = [_script_type(found) for text in texts if (found := _TYPE.fullmatch(text))]
@@ -81,7 +81,7 @@ def _script_type(found: re.Match[str]) -> str | None:
 
 
 def _split(text: str) -> list[str]:
-    """The parts of `text` between commas that no quotes surround."""
+    """The parts of `text` between unquoted commas."""
     parts = re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^,"])+', text)
     return [part.strip() for part in parts]
 
@@ -112,7 +112,7 @@ def _default(value: Any) -> str | None:
 
 
 def _evaluated(reference: Callable[..., Any], annotation: Any) -> Any:
-    """The annotation, which `from __future__ import annotations` makes a string; its `empty` if it has no value."""
+    """The value of `annotation`, a string under `from __future__ import annotations`; `empty` if it has none."""
     try:
         return typing.get_type_hints(_Holder(annotation), getattr(reference, "__globals__", {}))["held"]
     except (NameError, TypeError, AttributeError, SyntaxError):
@@ -120,7 +120,7 @@ def _evaluated(reference: Callable[..., Any], annotation: Any) -> Any:
 
 
 class _Holder:
-    """Something with one annotation, for `typing.get_type_hints`."""
+    """An object with one annotation, for `typing.get_type_hints`."""
 
     def __init__(self, annotation: Any) -> None:
         self.__annotations__ = {"held": annotation}
@@ -169,7 +169,7 @@ def _plain_type(annotation: Any, types: Types) -> str | None:
 
 
 def _within_optional(annotation: Any) -> Any:
-    """T of `Optional[T]` or `T | None`; None of anything else."""
+    """T of `Optional[T]` or `T | None`; None for anything else."""
     members = typing.get_args(annotation)
     is_union = typing.get_origin(annotation) in (typing.Union, UnionType)
     left = [member for member in members if member is not type(None)]
@@ -177,6 +177,6 @@ def _within_optional(annotation: Any) -> Any:
 
 
 def _within_list(annotation: Any) -> Any:
-    """T of `list[T]` or `Sequence[T]`; None of anything else."""
+    """T of `list[T]` or `Sequence[T]`; None for anything else."""
     is_list = typing.get_origin(annotation) in (list, collections.abc.Sequence)
     return typing.get_args(annotation)[0] if is_list else None

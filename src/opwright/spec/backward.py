@@ -67,7 +67,7 @@ class _BackwardOp(Op):
 
     @functools.cached_property
     def differentiable(self) -> tuple[str, ...]:
-        """By default, all that it gets but the arguments by which the operator itself has no gradient."""
+        """By default, all its tensors except arguments for which the forward operator has no gradient."""
         declared = self._in_order(self._differentiable)
         if self._differentiable is not None:
             return declared
@@ -96,7 +96,7 @@ class _BackwardOp(Op):
         missing = ", ".join(name for name in needed if name not in bound)
         if missing:
             domain = f"@{self.name}.domain"
-            return f"the domain of {self.forward.name} needs {missing}, which is not saved: state it with {domain}"
+            return f"the domain of {self.forward.name} requires {missing}, which is not saved: state it with {domain}"
         return self.forward.why_outside({name: bound[name] for name in needed})
 
 
@@ -106,13 +106,13 @@ def _check_forward(forward: Op) -> None:
         msg = f"{forward.qualified_name} mutates {mutated}, so it has no gradient: return a new tensor instead"
         raise SpecError(msg)
     if not forward.differentiable:
-        msg = f"{forward.qualified_name} has no differentiable argument, so it has no backward: leave it out"
+        msg = f"{forward.qualified_name} has no differentiable argument, so it cannot have a backward: remove it"
         raise SpecError(msg)
     if any(result != "Tensor" for result in forward.results):
         results = ", ".join(forward.results)
         msg = (
             f"{forward.qualified_name} returns ({results}); a native backward requires that all results are tensors. "
-            "Leave the backward out: the gradient is then derived from the reference"
+            "Remove the backward: the gradient is then derived from the reference"
         )
         raise SpecError(msg)
 
@@ -136,7 +136,7 @@ def _expected_parameters(forward: Op, saves: tuple[str, ...]) -> list[Parameter]
 
 
 def _free(name: str, saves: tuple[str, ...]) -> str:
-    """`name`, prefixed with `grad_` while it is taken: the backward of a backward saves an argument named `grad`."""
+    """`name`, prefixed with `grad_` until it is free: the backward of a backward saves an argument named `grad`."""
     while name in saves:
         name = f"grad_{name}"
     return name
@@ -151,7 +151,7 @@ def _check_signature(op: _BackwardOp, expected: list[Parameter]) -> None:
     got = [(parameter.name, parameter.type) for parameter in op.parameters]
     if got != [(parameter.name, parameter.type) for parameter in expected]:
         takes = op.schema.removeprefix(op.name)
-        msg = f"the backward {op.qualified_name} must take {_as_parameters(expected)}, but takes {takes}"
+        msg = f"the backward {op.qualified_name} must have parameters {_as_parameters(expected)}, but has {takes}"
         raise SpecError(msg)
     results = _expected_results(op.forward)
     if list(op.results) != results:
@@ -187,6 +187,6 @@ def _derived(forward: Op, name: str, parameters: list[Parameter], by: str) -> Ca
     )
     derivative.__name__ = name
     derivative.__doc__ = f"The gradients of {forward.qualified_name}: the derivative of its reference."
-    # inspect.signature reads this before it looks at the function itself.
+    # inspect.signature reads this instead of the function itself.
     vars(derivative)["__signature__"] = signature
     return derivative

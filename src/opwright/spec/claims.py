@@ -36,11 +36,11 @@ class ClaimedOp(TimedOp):
     def samples(
         self, function: SampleFunction | None = None, /, *, dtypes: Sequence[torch.dtype] = ()
     ) -> SampleFunction | Callable[[SampleFunction], SampleFunction]:
-        """Claim calls with which the operator works: decorates a generator of calls.
+        """Claim calls that work: decorates a generator of calls.
 
         Args:
-            function: takes a `Make`, and yields a tuple of arguments, or `make.call(...)`, for each call.
-            dtypes: dtypes besides float32 that are claimed for the floating-point tensors that `make` makes.
+            function: accepts a `Make`, and yields a tuple of arguments, or `make.call(...)`, for each call.
+            dtypes: dtypes that the samples claim, in addition to float32, for floating-point tensors from `make`.
 
         Example:
             @scale.samples
@@ -58,11 +58,11 @@ class ClaimedOp(TimedOp):
     def errors(self, function: SampleFunction, /) -> SampleFunction:
         """Claim calls that raise an error: decorates a generator of messages and calls.
 
-        What the reference rejects, the operator has to reject anyway. This is for errors that the reference does not
-        raise, such as one that depends on numbers, and for the text of a message.
+        An operator must always reject what its reference rejects. Use this for errors that the reference does not
+        raise, such as one that depends on values, and for the text of a message.
 
         Args:
-            function: takes a `Make`, and yields for each call a part of the error's message, and the call.
+            function: accepts a `Make`, and yields part of the error message and the call, for each call.
 
         Example:
             @inverse.errors
@@ -79,7 +79,7 @@ class ClaimedOp(TimedOp):
         be inside. A call for which the function raises is outside.
 
         Raises:
-            SpecError: the function takes other parameters.
+            SpecError: the function has different parameters.
 
         Example:
             @gather_rows.domain
@@ -93,34 +93,34 @@ class ClaimedOp(TimedOp):
 
     @property
     def has_samples(self) -> bool:
-        """Whether it has samples, its own or those of the operator whose gradient it computes."""
+        """Whether it has samples: its own, or those of the operator whose gradient it computes."""
         return self._samples is not None
 
     @property
     def dtypes(self) -> tuple[torch.dtype, ...]:
-        """The further dtypes that its samples claim: the operator may not reject its samples in these."""
+        """The additional dtypes that its samples claim; the operator must not reject its samples in these dtypes."""
         return self._dtypes
 
     def draw(self, make: Make) -> Iterator[Sample]:
         """The sample calls, made with `make`.
 
         Raises:
-            SpecError: there are none, or they are not made as they should be.
+            SpecError: there are none, or they are not valid.
         """
         if self._samples is None:
             name = self.qualified_name.rpartition(":")[2]
             msg = (
-                f"{self.qualified_name} has no samples: write below it\n\n"
+                f"{self.qualified_name} has no samples: add them below it:\n\n"
                 f"@{name}.samples\ndef _(make):\n    yield make.randn(16, 33), ..."
             )
             raise SpecError(msg)
         return draw_samples(self._samples, make, self.qualified_name)
 
     def draw_errors(self, make: Make) -> Iterator[tuple[str, Sample]]:
-        """The calls that raise an error, made with `make`, and a part of each message.
+        """The calls that raise an error, made with `make`, each with part of its message.
 
         Raises:
-            SpecError: they are not made as they should be.
+            SpecError: they are not valid.
         """
         if self._errors is None:
             return
@@ -136,7 +136,7 @@ class ClaimedOp(TimedOp):
 
     @property
     def has_domain(self) -> bool:
-        """Whether it is undefined for some calls."""
+        """Whether the operator is undefined for some calls."""
         return self._domain is not None
 
     @abc.abstractmethod
@@ -144,7 +144,7 @@ class ClaimedOp(TimedOp):
         """The arguments `bound` as positional and keyword arguments of a call."""
 
     def why_outside(self, bound: dict[str, Any]) -> str:
-        """Why the call with the arguments `bound` lies outside the domain; empty if it lies inside.
+        """Why the call with the arguments `bound` is outside the domain; empty if it is inside.
 
         The author's function may write to the arguments.
         """

@@ -1,6 +1,6 @@
-"""Derives from a reference: kernels for any device, fake kernels, gradients, the oracle.
+"""Derives kernels for any device, fake kernels, gradients and the oracle from a reference.
 
-Everything here runs the reference, and so imports torch.
+Everything here runs the reference and therefore imports torch.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def kernel(op: Op) -> Callable[..., Any]:
-    """The reference as a kernel for devices without one: it records no gradient, and returns tensors in new memory."""
+    """The reference as a kernel for devices without one; it records no gradient and returns tensors in new memory."""
     return python_kernel(op, composite(op))
 
 
 def python_kernel(op: Op, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function as a kernel: it records no gradient."""
+    """A function as a kernel that records no gradient."""
     run = _laid_out(op, function)
 
     def run_below_autograd(*args: Any, **kwargs: Any) -> Any:
@@ -46,8 +46,8 @@ def fake(op: Op) -> Callable[..., Any]:
         devices = sorted({str(tensor.device) for tensor in tensors((args, kwargs)) if tensor.dim() > 0})
         if len(devices) > 1:
             msg = (
-                f"{op.qualified_name} got tensors on several devices, {' and '.join(devices)}, and expects one: "
-                "move them all to one with .to(device)"
+                f"{op.qualified_name} expected all tensors on one device, got {' and '.join(devices)}: "
+                "move them to the same device with .to(device)"
             )
             raise RuntimeError(msg)
         return make_empty(*args, **kwargs)
@@ -56,7 +56,7 @@ def fake(op: Op) -> Callable[..., Any]:
 
 
 def composite(op: Op) -> Callable[..., Any]:
-    """The reference as a composition of PyTorch's operators, which record gradients; it returns new memory."""
+    """The reference as a composition of PyTorch operators, which record gradients; it returns tensors in new memory."""
 
     def run_reference(*args: Any, **kwargs: Any) -> Any:
         return _without_aliases(op.reference(*args, **kwargs), (args, kwargs))
@@ -65,12 +65,12 @@ def composite(op: Op) -> Callable[..., Any]:
 
 
 def _laid_out(op: Op, function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`; for a backward operator, each gradient gets the strides of its argument, as from a native kernel."""
-    if not op.gradients_of or not op.has_own_reference:  # a derived reference does it itself
+    """`function`; a backward operator's gradients get the strides of their arguments, as from a native kernel."""
+    if not op.gradients_of or not op.has_own_reference:  # a derived reference already does this
         return function
 
     def lay_out(gradient: Any, argument: Any) -> Any:
-        # A gradient that cannot be this argument's stays as it is, for a check to report.
+        # A gradient that does not match its argument is left unchanged, for a check to report.
         if isinstance(argument, (list, tuple)):
             pairs = zip(gradient, argument, strict=True)
             return [lay_out(*pair) for pair in pairs] if len(gradient) == len(argument) else gradient
@@ -102,8 +102,8 @@ def gradients(
         wanted: for each of `op.differentiable`, whether to compute its gradient.
 
     Returns:
-        For each of `op.differentiable` its gradient (a list for a list argument), or None if it is not wanted or does
-        not exist.
+        For each of `op.differentiable`, its gradient (a list for a list argument), or None if it was not requested or
+        does not exist.
     """
     names = [name for name, asked in zip(op.differentiable, wanted, strict=True) if asked]
     by_name = reference_gradients(op, arguments, grads, names)
@@ -146,7 +146,7 @@ def laid_out_gradients(
 ) -> list[Any]:
     """`gradients` as the results of a backward operator: each with the strides of its argument.
 
-    A list in a schema cannot hold None: a list that is not wanted is empty, and missing gradients are zeros.
+    A list in a schema cannot contain None, so an unwanted list is empty, and missing gradients are zeros.
     """
 
     def lay_out(argument: Tensor, gradient: Tensor) -> Tensor:
@@ -158,10 +158,10 @@ def laid_out_gradients(
 def empty_gradients(
     op: Op,
     arguments: Mapping[str, Any],
-    grads: Sequence[Tensor | None],  # noqa: ARG001  the same arguments as the one above
+    grads: Sequence[Tensor | None],  # noqa: ARG001  the same arguments as laid_out_gradients
     wanted: Sequence[bool],
 ) -> list[Any]:
-    """Uninitialised tensors like those of `laid_out_gradients`: the fake kernel of a backward operator."""
+    """Uninitialized tensors like those of `laid_out_gradients`: the fake kernel of a backward operator."""
     given = [arguments[name] for name in op.differentiable]
     return _as_results(op, arguments, given, wanted, lambda argument, _: torch.empty_like(argument))
 
@@ -200,7 +200,7 @@ def has_gradient(value: Any) -> bool:
 
 
 def widened(value: Any) -> Any:
-    """A tensor in float64 or complex128 if it is floating-point or complex; other values as they are."""
+    """A floating-point or complex tensor converted to float64 or complex128; any other value unchanged."""
     if not has_gradient(value):
         return value
     return value.to(torch.complex128 if value.is_complex() else torch.float64)
@@ -210,7 +210,7 @@ def oracle(op: Op, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The expected results of a call: the author's oracle, or the reference with floating-point tensors in float64.
 
     Returns:
-        The results, and the arguments after the call: those that the operator mutates are results too.
+        The results, and the arguments after the call; those that the operator mutates are also results.
     """
     precise = pytree.tree_map_only(Tensor, lambda tensor: widened(tensor.detach()), dict(arguments))
     positional, keywords = op.spread(precise)
@@ -219,7 +219,7 @@ def oracle(op: Op, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 def tensors(results: Any) -> list[Tensor]:
     """The tensors in the arguments or results of an operator, in order."""
-    # References run in modes that ask this for each of PyTorch's operators: pytree would take most of the time.
+    # References run in modes that call this for every PyTorch operator, where pytree would dominate the run time.
     if isinstance(results, Tensor):
         return [results]
     if not isinstance(results, (list, tuple, dict)):
@@ -238,20 +238,20 @@ def backward_samples(forward: Op, make: Make) -> Iterator[Sample]:
         positional, keywords = forward.spread(arguments)
         results = pytree.tree_leaves(forward.reference(*positional, **keywords))
         known = {**dict(zip(gradient.result_names, results, strict=True)), **arguments}
-        # A result that has no gradient gets no incoming gradient.
+        # A result without a gradient has no incoming gradient.
         grads = [
             torch.randn(result.shape, generator=generator).to(result) if has_gradient(result) else None
             for result in results
         ]
         if not any(grad is not None for grad in grads):
-            continue  # a call for integers
+            continue  # a call with integers only
         wanted = [any(map(has_gradient, tensors(arguments[name]))) for name in forward.differentiable]
         flags = [wanted] if gradient.takes_wanted else []
         yield Sample((*grads, *(known[name] for name in gradient.saves), *flags))
 
 
 def _without_aliases(results: Any, arguments: Any) -> Any:
-    """`results`, with each view of an argument (or the argument itself) copied: operators return new memory."""
+    """`results`, with arguments and views of them copied, because operators return new memory."""
     taken = {_storage(tensor) for tensor in tensors(arguments)}
 
     def own(result: Tensor) -> Tensor:

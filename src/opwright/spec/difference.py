@@ -1,4 +1,4 @@
-"""Compares a result with the expected one: the budget of each element, and the description of a difference."""
+"""Compares a result with the expected one: computes the error budget of each element, and describes a difference."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from opwright.spec.rounding import Nearby
 
-# The relative error that any computation in a dtype may make: a few roundings. The values are those of
+# The relative error to allow for any computation in a dtype: a few roundings. The values are those of
 # torch.testing.assert_close, except for float64, where its 1e-7 would accept a computation in float32. Other dtypes use
-# their own precision.
+# their machine epsilon.
 _RELATIVE = {
     torch.float16: 1e-3,
     torch.bfloat16: 1.6e-2,
@@ -29,21 +29,21 @@ _RELATIVE = {
     torch.complex64: 1.3e-6,
     torch.complex128: 1e-9,
 }
-# A result may lie this many times as far from the oracle as the reference in the same dtype does, or as the oracle's
-# result for arguments changed in the last place: a kernel may round ten times where these round once.
+# A result may be this many times as far from the oracle as the reference in the same dtype, or as the oracle's result
+# for arguments changed in the last place: a kernel may round ten times where these round once.
 _FACTOR = 8.0
-# Draws of different sizes change a smooth result in proportion. If they are out of proportion by more than this, the
-# result jumps: exactly at these arguments if the small draws change it too much, and near them if they change it too
-# little.
+# Draws of different sizes change a smooth result in proportion. If they are out of proportion by more than this factor,
+# the result jumps: exactly at these arguments if the small draws change it too much, and near them if they change it
+# too little.
 _JUMP = 2.0**8
 # Up to this relative error of the reference, nearby arguments need not be evaluated.
 _SMALL_ERROR = 1e-4
 
-# If all wrong elements are among this many last ones, a vector loop skipped the remainder.
+# If only elements among this many at the end are wrong, a vector loop skipped the remainder.
 _TAIL_ELEMENTS = 16
-# The number of elements compared at once: float64 copies and intermediate results take many times their memory.
+# The number of elements compared at a time: float64 copies and intermediate results take many times their memory.
 _CHUNK_ELEMENTS = 2**22
-# In a tensor of more than 2**31 elements, the places of all wrong ones would take more memory than the tensor.
+# In a tensor of more than 2**31 elements, the indices of all wrong ones would take more memory than the tensor.
 _MOST_COUNTED = 2**24
 
 
@@ -93,7 +93,7 @@ def differs(
     """
     own = goal.own
     if not isinstance(own, Tensor):
-        # None is a gradient that is not wanted; computing it anyway is a waste, not a fault.
+        # None is an unwanted gradient; computing it anyway is wasteful, but not wrong.
         right = own is None or result in (own, goal.precise) or _close_numbers(result, goal)
         return None if right else Difference("values", repr(result), repr(own))
     if not isinstance(result, Tensor):
@@ -102,9 +102,9 @@ def differs(
         is_right = result.dtype == own.dtype and result.dim() == own.dim() and _is_rounded_shape(goal)
         return None if is_right else Difference("type", described(result), described(own))
     if result.is_meta:
-        return None  # meta tensors hold no numbers
+        return None  # meta tensors have no data
     if bytes_equal(result, own):
-        return None  # as are most results, at a fraction of the cost of comparing numbers
+        return None  # true of most results, and much cheaper than comparing numbers
     flat = replace(goal, own=own.flatten(), precise=goal.precise.flatten())
     wrong = _wrong(result.flatten(), flat, result.shape, tolerance.get(result.dtype, 0.0))
     return _difference(result, goal.precise, wrong) if len(wrong) else None
@@ -133,7 +133,7 @@ def first_line(error: BaseException) -> str:
 
 
 def _wrong(result: Tensor, goal: Goal, shape: Sequence[int], extra: float) -> Tensor:
-    """The places in the flat `result`, whose own shape is `shape`, that rounding does not explain."""
+    """The indices of elements of the flat `result`, originally of shape `shape`, that rounding does not explain."""
     found = []
     counted = 0
     parts = (tensor.split(_CHUNK_ELEMENTS) for tensor in (result, goal.own, goal.precise))
@@ -165,7 +165,7 @@ def _near(result: Tensor, own: Tensor, precise: Tensor, extra: float, *, is_fina
 def _eps(goal: Goal, nearby: Nearby) -> float:
     """The precision of a numeric result: that of its dtype, or of the coarsest argument if the reference rounds to it.
 
-    With one float64 argument among float32 ones, a reference computes in float32 up to where they meet.
+    With one float64 argument among float32 ones, a reference computes in float32 until it combines them.
     """
     eps: float = torch.finfo(goal.own.dtype).eps
     if nearby.eps <= eps:
@@ -176,13 +176,13 @@ def _eps(goal: Goal, nearby: Nearby) -> float:
 
 
 def _explained(result: Tensor, goal: Goal, places: Tensor, shape: Sequence[int], extra: float) -> Tensor:
-    """Where changes of the arguments in the last place explain wrong elements.
+    """Where changes of the arguments in the last place explain the wrong elements.
 
     Args:
         result: the wrong elements.
         goal: the expected result, flat.
-        places: their places in it.
-        shape: the shape of the result that they are elements of.
+        places: their indices in it.
+        shape: the shape of the whole result.
         extra: the absolute difference that the author accepts.
     """
     nearby = goal.nearby
@@ -203,19 +203,19 @@ def _explained(result: Tensor, goal: Goal, places: Tensor, shape: Sequence[int],
     here = (smooth > _JUMP * spread if numeric else step > 0) & (not is_finest)
     jumps = here | (spread > _JUMP * smooth if numeric else spread > 0)
     error = (own - precise).abs().nan_to_num(0.0, 0.0, 0.0)
-    # A reference with the right magnitude and another sign or phase, as that of an eigenvector, jumps.
+    # A reference with the right magnitude and another sign or phase, such as an eigenvector, jumps.
     small_error = _JUMP * torch.maximum(spread, eps * precise.abs())
     turns = (error > small_error) & ((own.abs() - precise.abs()).abs() <= small_error)
     error = error.where(~turns, 0.0)
     if is_finest:  # all draws of the last place may cancel by chance
         spread = torch.maximum(spread, smooth)
-    room = torch.maximum(nearby.accumulation(shape) * spread, error)
-    right = ~jumps & _within(some, precise, _FACTOR * room + extra, result.dtype)
+    allowance = torch.maximum(nearby.accumulation(shape) * spread, error)
+    right = ~jumps & _within(some, precise, _FACTOR * allowance + extra, result.dtype)
     # Near a jump, the results on both sides are right; at a jump, only those of the oracle and of the reference.
     beside = _FACTOR * smooth.clamp_max(spread / _JUMP) + extra if numeric else extra
     right |= _within(some, own, beside, result.dtype)
     if numeric and nearby.in_float64:
-        # Only a zero may be left where float64 itself cancels, as in 1 + erf(-9).
+        # Where float64 itself cancels, as in 1 + erf(-9), only zero remains.
         right |= (precise == 0) & (own == 0) & (some.abs() <= torch.finfo(torch.float64).eps * nearby.largest)
     for draw in large:
         right |= ~here & ((jumps & _within(some, draw, beside, result.dtype)) | _same_kind(some, draw))
@@ -238,8 +238,8 @@ def _largest(draws: Tensor, precise: Tensor) -> Tensor:
 
 def _widened(result: Tensor, own: Tensor, precise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     wide = torch.complex128 if result.is_complex() else torch.float64
-    # A number that overflows is NaN in some 8-bit floats, and has infinite parts in complex dtypes.
-    rounded = precise.to(result.dtype).to(wide)  # PyTorch computes nothing in 8-bit floats
+    # A number that overflows becomes NaN in some 8-bit floats, and has infinite parts in complex dtypes.
+    rounded = precise.to(result.dtype).to(wide)  # PyTorch does not compute in 8-bit floats
     has_number = rounded.isfinite() if result.is_complex() else ~rounded.isnan()
     return result.to(wide), own.to(wide), torch.where(has_number, precise.to(wide), rounded)
 
@@ -256,20 +256,21 @@ def _same_kind(result: Tensor, other: Tensor) -> Tensor:
     return (result.isnan() & other.isnan()) | (result.isinf() & (result == other))
 
 
-def _within(result: Tensor, goal: Tensor, room: Tensor | float, dtype: torch.dtype) -> Tensor:
-    """Where `result` lies as close to a finite `goal` as the dtype's error and `room` allow.
+def _within(result: Tensor, goal: Tensor, allowance: Tensor | float, dtype: torch.dtype) -> Tensor:
+    """Where `result` is as close to a finite `goal` as the dtype's error and `allowance` allow.
 
-    An infinite result stands for all numbers that are too large for its dtype. But where there is no room, as for a
-    constant, it is not the largest number.
+    An infinite result represents every number that is too large for its dtype. Where `allowance` is zero, as for a
+    constant, it does not represent the largest finite number.
     """
     finite = goal.isfinite() & result.isfinite()
     if not (dtype.is_floating_point or dtype.is_complex):
-        return finite & ((result - goal).abs() <= room)
+        return finite & ((result - goal).abs() <= allowance)
     info = torch.finfo(dtype)
-    allowed = _RELATIVE.get(dtype, info.eps) * goal.abs() + room + _FACTOR * info.tiny
+    allowed = _RELATIVE.get(dtype, info.eps) * goal.abs() + allowance + _FACTOR * info.tiny
     near = finite & ((result - goal).abs() <= allowed)
     if not dtype.is_complex:
-        overflows = (goal.to(dtype).to(goal.dtype) == result) | ((info.max - goal * result.sign()).clamp_min(0) < room)
+        distance = (info.max - goal * result.sign()).clamp_min(0)  # to the largest finite number
+        overflows = (goal.to(dtype).to(goal.dtype) == result) | (distance < allowance)
         near |= goal.isfinite() & result.isinf() & overflows
     return near
 
@@ -299,7 +300,7 @@ def _relative_error(result: Tensor, precise: Tensor) -> float:
 
 
 def _close_numbers(result: Any, goal: Goal) -> bool:
-    """Whether Python floats are as close as float32 requires: most of them come out of float32 tensors."""
+    """Whether Python floats are as close as float32 requires: most of them are read from float32 tensors."""
     numbers = (result, goal.own, goal.precise)
     if not all(isinstance(number, float) for number in numbers):
         return False

@@ -19,7 +19,7 @@ def ordered(qualified_name: str, declared: Sequence[str], tensors: Sequence[str]
         tensors: the names of its tensor arguments, in the order of the schema.
 
     Raises:
-        SpecError: a declared name is not that of a tensor argument.
+        SpecError: a declared name is not a tensor argument.
     """
     for name in declared:
         if name not in tensors:
@@ -43,7 +43,7 @@ def merged(qualified_name: str, declared: tuple[str, ...] | None, further: Seque
     if declared is not None and set(declared) != set(further):
         msg = (
             f"{qualified_name} is declared with differentiable={declared!r}, its backward with "
-            f"differentiable={tuple(further)!r}: declare it once, or the same in both"
+            f"differentiable={tuple(further)!r}: declare it only once, or identically in both"
         )
         raise SpecError(msg)
     return tuple(further)

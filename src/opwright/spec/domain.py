@@ -1,4 +1,4 @@
-"""The domain of an operator: the calls for which it is defined, as its author states them."""
+"""The domain of an operator: the calls for which it is defined, as stated by its author."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Domain:
     """The calls for which an operator is defined.
 
     Attributes:
-        predicate: takes the operator's arguments; returns whether the call is inside.
+        predicate: accepts the operator's arguments, and returns whether the call is inside.
     """
 
     predicate: Callable[..., Any]
 
     def why_outside(self, positional: Sequence[Any], keywords: Mapping[str, Any]) -> str:
-        """Why a call lies outside; empty if it lies inside. The predicate may write to the arguments."""
+        """Why a call is outside; empty if it is inside. The predicate may write to the arguments."""
         try:
             inside = bool(self.predicate(*positional, **keywords))
         except Exception as error:  # noqa: BLE001  the author's code, which may raise for a call outside the domain

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 # A reference is inaccurate if more than this fraction of its results has a larger relative error than this.
 _INACCURATE = 0.1
-# How PyTorch and NumPy say that they support no such dtype, or no such view.
+# PyTorch's and NumPy's messages about an unsupported dtype or view.
 _MISSING = re.compile(
     r"not implemented for|unsupported (scalartype|dtype)|low precision dtypes|numpy\(\) on tensor that has",
     re.IGNORECASE,
 )
-# With larger tensors the reference is the oracle too: float64 copies would take too much memory.
+# For larger tensors, the reference is also the oracle: float64 copies would take too much memory.
 _LARGE_BYTES = 2**31
 
 
@@ -39,9 +39,9 @@ class Expected:
     """The expected results of a call.
 
     Attributes:
-        refusal: why the reference rejects the arguments, which the operator must reject too; empty if it accepts them.
-        unknown: whether the reference fails only because PyTorch has no kernel for this dtype, which says nothing about
-            the arguments.
+        refusal: why the reference rejects the arguments, which the operator must also reject; empty if it accepts them.
+        unknown: whether the reference fails only because PyTorch has no kernel for this dtype, so that the arguments
+            may be valid.
         own: the results of the reference in the dtypes of the arguments, for shapes and dtypes.
         precise: the results of the oracle in float64, for values.
         nearby: the results of the oracle for arguments changed in the last place; None if they take too much memory.
@@ -62,7 +62,7 @@ class Expected:
     def is_accurate(self) -> bool:
         """Whether the reference is finite where the oracle is, and inaccurate in only a few elements.
 
-        It may overflow where the oracle's result exceeds its dtype, to the infinity of that sign.
+        It may overflow, to an infinity of the same sign, where the oracle's result exceeds its dtype.
         """
         for own, precise in zip(*map(derive.tensors, (list(self.own), list(self.precise))), strict=True):
             if not derive.has_gradient(own) or not own.numel():
@@ -100,8 +100,8 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]], limit_s: float
 
     Args:
         op: the operator.
-        fresh: makes the arguments of the call, by name, anew each time: the reference may write to them.
-        limit_s: the processor time that the reference, and later each draw, may take, in seconds.
+        fresh: creates the arguments of the call, by name; called for each run, because the reference may write to them.
+        limit_s: the limit of processor time for the reference, and later for each draw, in seconds.
     """
 
     def reference(given: dict[str, Any]) -> list[Any]:
@@ -118,15 +118,15 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]], limit_s: float
             own = reference(arguments)
     except TimeLimitError:
         return Expected(refusal=f"the reference was stopped after {limit_s:g} s", unknown=True)
-    except Exception as error:  # noqa: BLE001  the author's code: whatever it raises rejects the arguments
+    except Exception as error:  # noqa: BLE001  the author's code: any exception rejects the arguments
         unknown = isinstance(error, torch.OutOfMemoryError) or _is_missing_kernel(error)
         return Expected(refusal=first_line(error), unknown=unknown or _rounds(error, oracle, fresh))
     if large:
         return Expected(own=tuple(_kept(own)), precise=tuple(_kept(own)))
-    # A caller may rewrite its own arguments before the draws are needed.
+    # A caller may overwrite its own arguments before the draws are needed.
     given_now = fresh()
 
-    # An oracle that the author wrote chooses its precisions itself.
+    # A hand-written oracle chooses its own precision.
     def run_oracle(make: Callable[[], dict[str, Any]]) -> list[Any]:
         return oracle(make()) if op.hand_written_oracle else precisely(given_now, make, oracle)
 
@@ -150,12 +150,12 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]], limit_s: float
 def expected_gradients(
     op: Op, fresh: Callable[[], dict[str, Any]], grads: Sequence[Tensor | None], names: Sequence[str]
 ) -> dict[str, Any]:
-    """The expected gradients of the arguments `names`: for each a `Goal`, or a list of them for a list argument.
+    """The expected gradients of the arguments `names`: a `Goal` for each, or a list of them for a list argument.
 
     Args:
         op: the operator.
-        fresh: makes the arguments of the call, by name, anew each time.
-        grads: the incoming gradient of each result, or element of a result that is a list; None for zero.
+        fresh: creates the arguments of the call, by name.
+        grads: the incoming gradient of each result, or of each element of a list result; None for zero.
         names: the arguments, which need not be declared differentiable.
     """
     arguments = fresh()
@@ -165,7 +165,7 @@ def expected_gradients(
         by_name = derive.reference_gradients(op, of_call, incoming, names)
         return pytree.tree_leaves([by_name[name] for name in names])
 
-    # None, which means no gradient, is a leaf too.
+    # None, which means no gradient, is also a leaf.
     shape = pytree.tree_structure([arguments[name] for name in names])
     goals = expected_values(compute, (arguments, list(grads)))
     return dict(zip(names, pytree.tree_unflatten(goals, shape), strict=True))
@@ -189,7 +189,7 @@ def expected_values(compute: Callable[[Any], list[Any]], given: Any) -> list[Goa
         changed = pytree.tree_map(change, given)
         if not has_float64:
             return compute(changed)
-        # Labels, which are not changed, keep their dtype.
+        # Labels are not changed, and keep their dtype.
         return precisely(given, lambda: pytree.tree_map(derive.widened, changed), compute)
 
     nearby = None if _are_large(given) else Nearby(evaluate, given, in_float64=has_float64)
@@ -215,7 +215,7 @@ def _is_missing_kernel(error: Exception) -> bool:
 
 
 def _rounds(error: Exception, oracle: Callable[[dict[str, Any]], Any], fresh: Callable[[], dict[str, Any]]) -> bool:
-    """Whether rounding alone may be why the reference rejects the arguments: a matrix that float64 can factorise."""
+    """Whether the reference may reject the arguments only due to rounding: a matrix that float64 can factorize."""
     if not isinstance(error, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
         return False
     given = fresh()
@@ -230,7 +230,7 @@ def _rounds(error: Exception, oracle: Callable[[dict[str, Any]], Any], fresh: Ca
 
 
 def _precise(compute: Callable[[], list[Any]], own: list[Any]) -> tuple[list[Any], str]:
-    """The results of the oracle, or those of the reference and why the oracle has none that can be compared."""
+    """The results of the oracle; if they cannot be compared, those of the reference, and the reason."""
     try:
         precise = compute()
     except (Exception, TimeLimitError) as error:  # noqa: BLE001  the author's code

@@ -24,7 +24,7 @@ def op_file(path: str | Path) -> Path:
     given = Path(path)
     file = (given / "op.py" if given.is_dir() else given).resolve()
     if not file.is_file():
-        msg = f"{given} holds no operator library: expected an op.py at {file}"
+        msg = f"{given} does not contain an operator library: expected an op.py at {file}"
         raise SpecError(msg)
     return file
 
@@ -36,7 +36,7 @@ def library_at(path: str | Path) -> Library:
         path: the folder of an `op.py`, or the file itself.
 
     Raises:
-        SpecError: there is no `op.py`, it raises, or it does not make exactly one library.
+        SpecError: there is no `op.py`, it raises, or it does not create exactly one library.
     """
     file = op_file(path)
     module_name = f"opwright_library_{hashlib.sha256(os.fsencode(file)).hexdigest()[:12]}"
@@ -45,7 +45,7 @@ def library_at(path: str | Path) -> Library:
         msg = f"{file} is not a Python file: an operator library is described in an op.py"
         raise SpecError(msg)
     module = importlib.util.module_from_spec(spec)
-    # Registered before it runs, so that annotations written as strings can be resolved.
+    # Registered before it runs, so that string annotations can be resolved.
     sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)
@@ -59,6 +59,6 @@ def library_at(path: str | Path) -> Library:
     libraries = [value for value in vars(module).values() if isinstance(value, Library)]
     if len(libraries) != 1:
         found = "none" if not libraries else ", ".join(repr(library.namespace) for library in libraries)
-        msg = f"{file} must make one opwright.Library, but makes {found}; a library is one namespace in one folder"
+        msg = f"{file} must create one opwright.Library, but creates {found}; a library is one namespace in one folder"
         raise SpecError(msg)
     return libraries[0]

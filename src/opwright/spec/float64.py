@@ -1,4 +1,4 @@
-"""Runs references in float64, even where they ask for another precision themselves."""
+"""Runs references in float64, even where they request another precision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import contextlib
     from collections.abc import Callable
 
-# What Python calls for `tensor.dtype`.
+# The function behind `tensor.dtype`.
 _READ_DTYPE = vars(torch._C.TensorBase)["dtype"].__get__
 _Given = TypeVar("_Given")
 _Result = TypeVar("_Result")
@@ -27,16 +27,16 @@ _Result = TypeVar("_Result")
 def precisely(arguments: Any, make: Callable[[], _Given], compute: Callable[[_Given], _Result]) -> _Result:
     """The result of `compute`, which runs a reference in float64.
 
-    A reference may reject float64, because it accepts float32 alone. So if it raises, it is run again, and each of its
-    tensors says that it has the dtype of the arguments.
+    A reference may reject float64 because it accepts only float32. If it raises, it is run again with tensors that
+    report the dtype of the arguments.
 
     Args:
         arguments: the arguments of the call in their own dtypes, in any nesting of lists, tuples and dicts.
-        make: makes what `compute` gets, anew each time: the reference may write to it.
+        make: creates the input of `compute`; called for each run, because the reference may write to it.
         compute: runs the reference with the arguments in float64.
 
     Raises:
-        Exception: what `compute` raises, both times.
+        Exception: `compute` raises in both runs.
     """
     given = make()
     try:
@@ -47,16 +47,16 @@ def precisely(arguments: Any, make: Callable[[], _Given], compute: Callable[[_Gi
         if not declared:
             raise
     given = make()
-    with in_float64(arguments), _SaysDtype(declared):
+    with in_float64(arguments), _ReportsDtype(declared):
         return compute(given)
 
 
 def in_float64(arguments: Any) -> contextlib.AbstractContextManager[object]:
-    """A context in which a reference computes in float64 what it would compute in the precision of its arguments.
+    """A context in which a reference computes in float64 instead of the precision of its arguments.
 
-    A reference often asks for float32 whatever its arguments are: `x.float()`, `torch.arange(n).float()`, a constant in
-    a global. With arguments in float64, these steps would lose what the oracle is for. A conversion to a dtype that is
-    coarser than all arguments rounds on purpose, and is kept.
+    References often request float32 regardless of their arguments: `x.float()`, `torch.arange(n).float()`, a global
+    constant. With float64 arguments, these steps would lose the precision that an oracle requires. A conversion to a
+    dtype that is coarser than all arguments rounds on purpose and is kept.
 
     Args:
         arguments: the arguments of the call in their own dtypes, in any nesting of lists, tuples and dicts.
@@ -66,7 +66,7 @@ def in_float64(arguments: Any) -> contextlib.AbstractContextManager[object]:
 
 
 def _declared_dtypes(arguments: Any) -> dict[torch.dtype, torch.dtype]:
-    """The dtypes for which float64 and complex128 stand; empty if the arguments have several precisions, or these."""
+    """The dtypes that float64 and complex128 replace; empty for arguments of several precisions or of float64."""
     found = {tensor.dtype for tensor in derive.tensors(arguments) if derive.has_gradient(tensor)}
     real = {dtype.to_real() for dtype in found}
     if len(real) != 1 or torch.float64 in real:
@@ -76,25 +76,25 @@ def _declared_dtypes(arguments: Any) -> dict[torch.dtype, torch.dtype]:
     return {torch.float64: dtype, **({torch.complex128: dtype.to_complex()} if has_complex else {})}
 
 
-class _SaysDtype(TorchFunctionMode):
-    """Lets tensors say that they have another dtype.
+class _ReportsDtype(TorchFunctionMode):
+    """Makes tensors report another dtype.
 
     Args:
-        said: for each dtype, what tensors of it say.
+        reported: for each dtype, the dtype that its tensors report.
     """
 
-    def __init__(self, said: dict[torch.dtype, torch.dtype]) -> None:
+    def __init__(self, reported: dict[torch.dtype, torch.dtype]) -> None:
         super().__init__()
-        self._said = said
+        self._reported = reported
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function, or read an attribute of a tensor."""
         made = func(*args, **(kwargs or {}))
-        return self._said.get(made, made) if func == _READ_DTYPE else made
+        return self._reported.get(made, made) if func == _READ_DTYPE else made
 
 
 class _InFloat64(TorchDispatchMode):
-    """Gives operators tensors in float64, and asks them for float64.
+    """Passes float64 tensors to operators, and requests float64 results.
 
     Args:
         coarsest: the relative precision of the coarsest dtype that is replaced by float64.
@@ -113,7 +113,7 @@ class _InFloat64(TorchDispatchMode):
             args, kwargs = pytree.tree_map_only(Tensor, self._widened, (args, kwargs))
         made = func(*args, **kwargs)
         if _takes_dtype(func) and kwargs.get("dtype") is None and self._have_coarse(made):
-            made = func(*args, **{**kwargs, "dtype": torch.float64})  # it takes the default dtype
+            made = func(*args, **{**kwargs, "dtype": torch.float64})  # it used the default dtype
         return made
 
     def _have_coarse(self, values: Any) -> bool:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import torch
 
 SOURCE_SUFFIXES = frozenset({".cpp", ".cc", ".cxx", ".c++", ".cu"})
-# Where PyTorch registers its own operators, or attributes of `torch.ops`: an operator there would shadow,
-# or be shadowed by, a built-in one.
+# The namespaces of PyTorch's own operators, and attributes of `torch.ops`: an operator in one of them would shadow a
+# built-in one, or be shadowed by it.
 RESERVED_NAMESPACES = frozenset(
     {"_C", "aten", "c10d", "debugprims", "export", "higher_order", "import_module", "inductor", "load_library"}
-    # Of opwright: references for the autograd bridge.
+    # opwright's own: references for the autograd bridge.
     | {"opwright_composite"}
     | {"loaded_libraries", "mkl", "mkldnn", "mkldnn_prepacked", "onednn", "onnx", "prim", "prims", "profiler"}
     | {"quantization", "quantized", "quantized_decomposed", "rngprims", "sparse", "static_runtime", "streams"}
@@ -31,19 +31,19 @@ RESERVED_NAMESPACES = frozenset(
 
 
 class Library:
-    """One namespace of operators, built from sources, or registered by somebody else.
+    """One namespace of operators, built from sources or registered elsewhere.
 
-    A library with `imports` or `objects` is external: its operators exist already. It describes them, and nothing is
-    built, derived or registered for them.
+    A library with `imports` or `objects` is external: it describes operators that exist already, and builds, derives
+    and registers nothing for them.
 
     Args:
         namespace: the part before `::` in the operators' names.
-        sources: C++ and CUDA files, relative to the folder of the file that makes the library.
-        packages: names of pkg-config packages that the sources need, such as `opencv4`.
-        include_dirs: further folders with headers, relative to the same folder.
-        cflags: further flags for the C++ compiler.
-        cuda_cflags: further flags for nvcc.
-        ldflags: further flags for the linker.
+        sources: C++ and CUDA files, relative to the folder of the file that creates the library.
+        packages: names of pkg-config packages that the sources require, such as `opencv4`.
+        include_dirs: additional include directories, relative to the same folder.
+        cflags: additional flags for the C++ compiler.
+        cuda_cflags: additional flags for nvcc.
+        ldflags: additional flags for the linker.
         abi: `"stable"`, `"full"`, or None to detect it from what the sources include.
         imports: modules that register the operators when they are imported, such as `torchvision`; `torch` for
             PyTorch's own operators.
@@ -75,7 +75,7 @@ class Library:
         imports: Sequence[str] = (),
         objects: Sequence[str | Path] = (),
     ) -> None:
-        # The folder of the op.py that calls: sources are named relative to it.
+        # The folder of the calling op.py; sources are relative to it.
         caller = sys._getframe(1).f_globals.get("__file__")  # noqa: SLF001  inspect.stack() reads every frame's source
         self.root = Path(caller).resolve().parent if caller else Path.cwd()
         self.imports = _listed(imports, "imports")
@@ -90,8 +90,8 @@ class Library:
         self.abi = abi
         if self.is_external and self.sources:
             msg = (
-                f"library {namespace!r} has sources, and imports or objects that register its operators: name the "
-                "sources to build them, or the imports and objects to describe operators that exist"
+                f"library {namespace!r} has both sources, and imports or objects that register its operators: pass "
+                "sources to build operators, or imports and objects to describe existing ones"
             )
             raise SpecError(msg)
         self.ops: dict[str, Op] = {}
@@ -101,7 +101,7 @@ class Library:
 
     @property
     def is_external(self) -> bool:
-        """Whether somebody else registers the operators."""
+        """Whether the operators are registered elsewhere."""
         return bool(self.imports or self.objects)
 
     @overload
@@ -132,16 +132,16 @@ class Library:
 
         Args:
             reference: the function; its name becomes the operator's.
-            name: another name for the operator; in an external library also with an overload, such as
+            name: a different name for the operator; in an external library it may have an overload, such as
                 `sum.dim_IntList`.
-            mutates: the names of the tensors that the operator writes to.
-            differentiable: the names of the tensors that have a gradient; by default all that are floating.
+            mutates: the names of the tensors that the operator mutates.
+            differentiable: the names of the tensors that have a gradient; by default all floating-point ones.
             vmap: claim that `torch.vmap` over the operator works.
-            tolerance: by dtype, the distance from the reference to allow in addition to rounding: 1 for
-                integers that are rounded from something that the kernel computes in fewer bits.
+            tolerance: by dtype, the absolute difference from the reference to allow in addition to rounding; for
+                example 1 for integers that the kernel rounds from a value that it computes in fewer bits.
 
         Raises:
-            SpecError: an operator of that name is described already, or the name is not valid.
+            SpecError: an operator with this name exists already, or the name is not valid.
         """
 
         def describe(reference: Callable[..., Any]) -> Op:
@@ -163,7 +163,7 @@ class Library:
         """Add an operator to the library.
 
         Raises:
-            SpecError: an operator of that name is described already.
+            SpecError: an operator with this name exists already.
         """
         if op.name in self.ops:
             first = self.ops[op.name].reference.__code__
@@ -181,15 +181,15 @@ class Library:
         saves: Sequence[str] | None,
         differentiable: Sequence[str] | None,
     ) -> Op | Callable[[Callable[..., Any]], Op]:
-        """Do what `Op.backward` says."""
+        """Implement `Op.backward`."""
         return describe_backward(forward, reference, saves, differentiable)
 
     def describe_training_form(self, op: Op, reference: Callable[..., Any]) -> Op:
-        """Do what `Op.for_training` says."""
+        """Implement `Op.for_training`."""
         return describe_training_form(op, reference)
 
     def schemas(self) -> list[str]:
-        """The schema of each operator, in the order of their description."""
+        """The schemas of the operators, in definition order."""
         return [op.schema for op in self.ops.values()]
 
 
@@ -199,8 +199,8 @@ def _checked_namespace(namespace: str, *, is_external: bool) -> str:
         raise SpecError(msg)
     if namespace in RESERVED_NAMESPACES and not is_external:
         msg = (
-            f"the namespace {namespace!r} belongs to PyTorch; choose another one, such as 'my_{namespace}'. To "
-            "describe operators that are registered there, name the module that registers them: imports=[...]"
+            f"the namespace {namespace!r} is reserved for PyTorch; choose another one, such as 'my_{namespace}'. To "
+            "describe operators that are registered there, pass the module that registers them: imports=[...]"
         )
         raise SpecError(msg)
     return namespace
@@ -212,7 +212,7 @@ def _checked_name(name: str, *, is_external: bool) -> str:
         msg = f"the operator name {name!r} is not an identifier; use letters, digits and underscores, as in 'my_op'"
         raise SpecError(msg)
     if "." in name and not is_external:
-        msg = f"the operator name {name!r} has an overload, which only operators of external libraries have"
+        msg = f"the operator name {name!r} has an overload, which only external libraries support; use a plain name"
         raise SpecError(msg)
     return name
 
@@ -230,7 +230,7 @@ def _checked_source(root: Path, source: str, namespace: str) -> Path:
 
 
 def _listed(values: Sequence[str | Path], what: str) -> list[str]:
-    # A string is a sequence of one-letter strings: a common mistake with a confusing result.
+    # A string is also a sequence of strings, so passing one is a common mistake with a confusing result.
     if isinstance(values, str):
         msg = f"{what}={values!r} is one string; write a list: {what}=[{values!r}]"
         raise SpecError(msg)

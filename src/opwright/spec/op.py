@@ -27,7 +27,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class OpLibrary(Protocol):
-    """What an operator knows of its library, a `Library`, which knows its operators.
+    """The interface of `Library` that its operators use.
 
     Attributes:
         namespace: the namespace of its operators.
@@ -47,10 +47,10 @@ class OpLibrary(Protocol):
 
     @property
     def is_external(self) -> bool:
-        """Whether somebody else registers the operators."""
+        """Whether the operators are registered elsewhere."""
 
     def add(self, op: Op) -> None:
-        """Take in an operator that was described."""
+        """Add an operator to the library."""
 
     def describe_backward(
         self,
@@ -59,14 +59,14 @@ class OpLibrary(Protocol):
         saves: Sequence[str] | None,
         differentiable: Sequence[str] | None,
     ) -> Op | Callable[[Callable[..., Any]], Op]:
-        """Do what `Op.backward` says."""
+        """Implement `Op.backward`."""
 
     def describe_training_form(self, op: Op, reference: Callable[..., Any]) -> Op:
-        """Do what `Op.for_training` says."""
+        """Implement `Op.for_training`."""
 
 
 class Op(ClaimedOp):
-    """An operator as its author describes it. `Library.op` makes it; calling it runs the reference.
+    """An operator as its author describes it. `Library.op` creates it; calling it runs the reference.
 
     Attributes:
         library: the library that it belongs to.
@@ -74,11 +74,11 @@ class Op(ClaimedOp):
         reference: the plain PyTorch function that specifies what the operator computes.
         mutates: the names of the tensors that the operator mutates.
         claims_vmap: whether the author claims that `torch.vmap` over the operator works.
-        tolerance: by dtype, the distance from the oracle to allow in addition to rounding.
+        tolerance: by dtype, the absolute difference from the oracle to allow in addition to rounding.
         training_form: the operator that is called in its place while autograd records; None for the operator itself.
         has_own_reference: whether the author wrote the reference; otherwise it is derived from another operator's.
         gradients_of: for each result of a backward operator, the argument whose gradient it is, or "" if the operator
-            does not take that argument; nothing for other operators.
+            does not have that argument; empty for other operators.
     """
 
     def __init__(
@@ -129,13 +129,13 @@ class Op(ClaimedOp):
         """The schema without the namespace: `name(Tensor x, float a=1.0) -> Tensor`.
 
         Raises:
-            SpecError: the reference's annotations do not make a schema.
+            SpecError: the reference's annotations do not define a schema.
         """
         return schema_of(self.reference, self.name, self.mutates)
 
     @functools.cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The arguments of the schema, in their order."""
+        """The arguments of the schema, in order."""
         return parameters_of(self.schema)
 
     @functools.cached_property
@@ -153,7 +153,7 @@ class Op(ClaimedOp):
         """The names of the arguments that have a gradient if they are floating-point; by default all tensors.
 
         Raises:
-            SpecError: a name is not that of a tensor argument.
+            SpecError: a name is not a tensor argument.
         """
         return self._in_order(self._differentiable)
 
@@ -161,19 +161,19 @@ class Op(ClaimedOp):
         """Declare which arguments have a gradient, as `Library.op` does.
 
         Raises:
-            SpecError: they differ from those that were declared before, or one is not a tensor argument.
+            SpecError: they differ from an earlier declaration, or one is not a tensor argument.
         """
         declared = merged(self.qualified_name, self._differentiable, names)
         found = self._in_order(declared)
         self._differentiable = declared
-        # An entry in the instance's __dict__ is what the cached property returns.
+        # The cached property returns the entry in the instance's __dict__.
         self.__dict__["differentiable"] = found
 
     def _in_order(self, declared: tuple[str, ...] | None) -> tuple[str, ...]:
         if self.mutates and declared:
             msg = (
                 f"{self.qualified_name} mutates {', '.join(self.mutates)}, so it has no gradient: return a new "
-                "tensor instead, or leave differentiable out"
+                "tensor instead, or omit differentiable"
             )
             raise SpecError(msg)
         tensors = [parameter.name for parameter in self.parameters if parameter.holds_tensors]
@@ -196,12 +196,12 @@ class Op(ClaimedOp):
         """All arguments of the call `sample` by name, in the order of the schema, with defaults.
 
         Raises:
-            SpecError: the sample does not fit the reference's parameters.
+            SpecError: the sample does not match the reference's parameters.
         """
         try:
             bound = inspect.signature(self.reference).bind(*sample.args, **sample.kwargs)
         except TypeError as error:
-            msg = f"a sample of {self.qualified_name} does not fit its parameters: {error}"
+            msg = f"a sample of {self.qualified_name} does not match its parameters: {error}"
             raise SpecError(msg) from error
         bound.apply_defaults()
         return dict(bound.arguments)
@@ -217,21 +217,21 @@ class Op(ClaimedOp):
     # -- added by the author --------------------------------------------------------------------------
 
     def fake(self, function: F) -> F:
-        """Replace the derived fake kernel: decorates a function that returns empty results, with shapes and dtypes."""
+        """Replace the derived fake kernel: decorates a function that returns uninitialized results."""
         self._fake = function
         return function
 
     def kernel(self, *, device: str) -> Callable[[F], F]:
         """Implement the operator on a device in Python: with Triton, with numba, or with other PyTorch operators.
 
-        Decorates a function that takes the operator's parameters and returns new tensors. It exists only in processes
-        with Python.
+        Decorates a function with the operator's parameters that returns new tensors. The kernel is available only in
+        processes with Python.
 
         Args:
             device: `cpu` or `cuda`.
 
         Raises:
-            SpecError: the device is unknown or has a kernel already, or the function takes other parameters.
+            SpecError: the device is unknown or already has a kernel, or the function has different parameters.
 
         Example:
             @scale.kernel(device="cuda")
@@ -262,7 +262,7 @@ class Op(ClaimedOp):
         return function
 
     def vmap(self, function: F) -> F:
-        """Claim `torch.vmap` with a custom rule, which takes (info, in_dims, *args) and returns (result, out_dims)."""
+        """Claim `torch.vmap`, with a custom rule from `(info, in_dims, *args)` to `(result, out_dims)`."""
         self._vmap = function
         self.claims_vmap = True
         return function
@@ -292,26 +292,25 @@ class Op(ClaimedOp):
     ) -> Op | Callable[[Callable[..., Any]], Op]:
         """Describe the native operator `<name>_backward`, which computes the gradient.
 
-        Its parameters are: `Tensor grad` for one result, or `Tensor? grad_0, Tensor? grad_1, ...` for several; each
-        saved value under its own name; and for two or more differentiable arguments `bool[] wanted`, a flag for each.
-        Its results are the gradients of the differentiable arguments. A gradient that is not wanted is an undefined
-        tensor, or an empty list. A list that is wanted has a gradient for each element; for an element that is None,
-        any tensor.
+        Its parameters are `Tensor grad` for one result, or `Tensor? grad_0, Tensor? grad_1, ...` for several; each
+        saved value under its own name; and, with two or more differentiable arguments, `bool[] wanted`, one flag for
+        each. It returns the gradients of the differentiable arguments. An unwanted gradient is an undefined tensor or
+        an empty list. A wanted list has one gradient per element, and any tensor for an element that is None.
 
         Args:
             reference: what it computes, in plain PyTorch; by default the derivative of this operator's reference.
-            saves: the values of the forward call that it needs: names of arguments, and "result" (or "result_0",
+            saves: the values of the forward call that it requires: names of arguments, and "result" (or "result_0",
                 "result_1", ...) for the results; by default all arguments.
             differentiable: the names of the arguments whose gradients it computes, if `@library.op` does not declare
                 them; by default all tensors.
 
         Returns:
-            The backward operator, which is added to the library. With `saves` alone, a decorator for its reference:
-            without all arguments it cannot be derived.
+            The backward operator, which is added to the library. With only `saves`, a decorator for its reference,
+            which cannot be derived unless all arguments are saved.
 
         Raises:
-            SpecError: a name is unknown, the operator has no gradient, the reference does not fit, or `@library.op`
-                declares other differentiable arguments.
+            SpecError: a name is unknown, the operator has no gradient, the reference has a different signature, or
+                `@library.op` declares other differentiable arguments.
         """
         return self.library.describe_backward(self, reference, saves, differentiable)
 
@@ -322,13 +321,13 @@ class Op(ClaimedOp):
         this operator, and its own `backward` saves them. Calls without gradients do not compute them.
 
         Args:
-            reference: takes the parameters of this operator, and returns its results and further tensors.
+            reference: has the parameters of this operator, and returns its results followed by more tensors.
 
         Returns:
             The training form, which is added to the library. It is used once it has a native backward.
 
         Raises:
-            SpecError: its parameters or results do not fit, or this operator has a backward itself.
+            SpecError: its parameters or results do not match, or this operator itself has a backward.
 
         Example:
             @norm.for_training
@@ -371,7 +370,7 @@ class Backward:
     Attributes:
         forward: the operator whose gradient is computed.
         op: the backward operator.
-        saves: the values of the forward call that it gets: names of arguments, `result`, or `result_0` and so on.
+        saves: the values of the forward call that it receives: names of arguments, `result`, or `result_0` and so on.
     """
 
     forward: Op

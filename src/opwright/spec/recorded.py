@@ -1,7 +1,7 @@
 """Recorded calls of an operator: the file that `opwright.record` writes, and the samples in it.
 
-A file is a dictionary in PyTorch's format that holds only data: numbers, text, lists and tensors. It is read with
-`weights_only`, so that nothing in it is run.
+The file is a dictionary in PyTorch's format that contains only data: numbers, strings, lists and tensors. It is loaded
+with `weights_only`, so that no code in it runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FORMAT = 1
-# The keys of a tensor that is described, and not saved.
+# The keys that describe a tensor whose data is not saved.
 _DRAWN = {"dtype", "shape", "strides", "mean", "deviation", "low", "high", "seed"}
 
 
@@ -26,7 +26,7 @@ def encoded(value: Any) -> Any:
     """An argument other than a tensor, as data: `torch.float32` becomes {"torch": "float32"}.
 
     Raises:
-        TypeError: it is none of those that a file can hold.
+        TypeError: its type cannot be saved.
     """
     import torch
 
@@ -34,19 +34,19 @@ def encoded(value: Any) -> Any:
         return {"torch": str(value).removeprefix("torch.")}
     if isinstance(value, torch.device):
         return {"device": str(value)}
-    # Of subclasses, such as NumPy's numbers and enumerations, only the number.
+    # Subclasses, such as NumPy numbers and enumerations, are saved as plain numbers.
     plain: Any
     for plain in (bool, int, float, complex, str):
         if isinstance(value, plain):
             return plain(value)
     if value is not None:
-        msg = f"an argument of the type {type(value).__name__} cannot be recorded"
+        msg = f"an argument of type {type(value).__name__} cannot be recorded"
         raise TypeError(msg)
     return None
 
 
 def copied(tensor: Tensor, dtype: torch.dtype, device: str) -> Tensor:
-    """A copy with the same strides, and no more memory than they need."""
+    """A copy with the same strides, and no more memory than they require."""
     import torch
 
     made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=device)
@@ -56,7 +56,7 @@ def copied(tensor: Tensor, dtype: torch.dtype, device: str) -> Tensor:
 
 
 def _once(tensor: Tensor) -> Tensor:
-    """The same memory without elements that share it, which cannot be written: PyTorch refuses to."""
+    """A view of the same memory without overlapping elements, which PyTorch does not write to."""
     for dim, stride in enumerate(tensor.stride()):
         if stride == 0 and tensor.shape[dim] > 1:
             tensor = tensor.narrow(dim, 0, 1)
@@ -96,7 +96,7 @@ def recorded_calls(path: Path, dtype: torch.dtype, device: str) -> Iterator[tupl
         device: the device of the tensors.
 
     Raises:
-        SpecError: the file cannot be read, or is not such a file.
+        SpecError: the file cannot be read, or does not contain recorded calls.
     """
     content = _read(path)
     for call in content["calls"]:
@@ -105,7 +105,7 @@ def recorded_calls(path: Path, dtype: torch.dtype, device: str) -> Iterator[tupl
         except SpecError:
             raise
         except Exception as error:
-            msg = f"{path} describes a tensor that cannot be made ({type(error).__name__}): record the calls again"
+            msg = f"{path} describes a tensor that cannot be created ({type(error).__name__}): record the calls again"
             raise SpecError(msg) from error
         yield tuple(args), kwargs
 
@@ -116,10 +116,10 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content = torch.load(path, weights_only=True)
     except OSError as error:
-        msg = f"the recorded calls at {path} cannot be read: {error.strerror}. opwright.record writes them"
+        msg = f"the recorded calls in {path} cannot be read: {error.strerror}; write them with opwright.record"
         raise SpecError(msg) from error
     except Exception as error:
-        msg = f"{path} is not a file of recorded calls, as opwright.record writes them: record them again"
+        msg = f"{path} is not a file of recorded calls written by opwright.record: record them again"
         raise SpecError(msg) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT or not _is_list_of_calls(content.get("calls")):
         msg = f"{path} is not a file of recorded calls of format {FORMAT}: record them again"
@@ -171,7 +171,7 @@ def _draw(described: dict[str, Any]) -> Tensor:
 
 
 def _constant(name: str) -> Any:
-    """PyTorch's dtype, layout or memory format of that name.
+    """PyTorch's dtype, layout or memory format with this name.
 
     Raises:
         SpecError: there is none.

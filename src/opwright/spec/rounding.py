@@ -22,12 +22,12 @@ from opwright.spec.time_limit import LIMIT_S, TimeLimitError, time_limit
 _RANDOM_DRAWS = 4
 # Kernels of 16-bit dtypes read exact numbers, compute in float32, and round what they store.
 _COMPUTED = torch.finfo(torch.float32).eps
-# Intermediate results are not moved in the same directions as the arguments.
+# Keeps the moves of intermediate results independent of those of the arguments.
 _SEED_OF_ROUNDINGS = 1000
 # The relative size of the small draws. The results of a smooth function change in proportion to its arguments; where
 # they do not, the function jumps.
 SMALL = 2.0**-10
-# A sequential accumulation of N terms loses about sqrt(N) / 4 times what rounding each term once loses.
+# A sequential accumulation of N terms loses about sqrt(N) / 4 times as much as rounding each term once.
 _SEQUENTIAL = 4.0
 # Floating-point tensors of integers up to this magnitude are labels or masks.
 _LARGEST_LABEL = 2
@@ -52,16 +52,17 @@ unsafe_view upsample_nearest1d upsample_nearest2d upsample_nearest3d view view_a
 where zero zeros zeros_like
 """
 _EXACT = frozenset(_EXACT_NAMES.split())
-# Those that add the numbers that they move if their fourth argument is true.
+# Operators that add the numbers that they move if their fourth argument is true.
 _ACCUMULATE = {"index_put", "put"}
 
-# Those that add products to an argument, with its index. A kernel may round the products before it adds them.
+# Operators that add products to an argument, with the index of that argument. A kernel may round the products before it
+# adds them.
 _ADDED_TO = {
     **dict.fromkeys(("addmm", "addmv", "addbmm", "baddbmm", "addr", "addcmul", "addcdiv"), 0),
     "convolution": 2,
 }
 
-# Computes the flat results for arguments that a function has changed.
+# Computes the flat results for arguments that a function changes.
 Evaluate = Callable[[Callable[[Any], Any]], Sequence[Any]]
 
 
@@ -100,10 +101,10 @@ class Nearby:
         return max((float(one.nan_to_num(0.0, 0.0, 0.0).max()) for one in wide), default=0.0)
 
     def accumulation(self, shape: Sequence[int]) -> float:
-        """How many times the loss of one rounding a sequential accumulation may lose, for a result of this shape.
+        """The loss of a sequential accumulation, relative to that of one rounding, for a result of this shape.
 
-        It is 1 if no operator accumulated in the draws so far. The number of terms is unknown; it is estimated as the
-        largest dimension, or the number of elements of an argument for each index of the result's largest dimension,
+        It is 1 if no operator accumulated in the draws so far. The number of terms is unknown; the estimate is the
+        largest dimension, or the number of elements of an argument per index of the result's largest dimension,
         whichever is larger.
         """
         if not self._accumulates:
@@ -114,7 +115,7 @@ class Nearby:
         return max(1.0, math.sqrt(terms) / _SEQUENTIAL)
 
     def leaf(self, at: int, eps: float, scale: float = 1.0) -> list[Tensor]:
-        """The result with the index `at` in every draw of relative size `eps * scale`."""
+        """The result at index `at` in every draw of relative size `eps * scale`."""
         found = [results[at] for results in self.draws(eps, scale) if at < len(results)]
         return [one if isinstance(one, Tensor) else torch.tensor([one]) for one in found if one is not None]
 
@@ -205,7 +206,7 @@ class _Roundings(TorchDispatchMode):
 
 
 def _moves(shape: Sequence[int], generator: torch.Generator) -> Tensor:
-    """Random moves in units, of mean square 1. Of signs alone, few numbers would often have the same in all draws."""
+    """Random moves in units, of mean square 1; signs of a few numbers would often be equal in all draws."""
     return math.sqrt(12) * (torch.rand(tuple(shape), generator=generator, dtype=torch.float64) - 0.5)
 
 

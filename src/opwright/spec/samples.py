@@ -1,4 +1,4 @@
-"""Sample calls of an operator: calls that its author claims, made so that a check can vary them."""
+"""Sample calls of an operator: calls that its author claims to work, built so that a check can vary them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-# A larger tensor repeats this many random numbers: drawing all of them would take minutes, and eight bytes each. It is
-# a prime number, so that an index that overflowed 32 bits reads different numbers.
+# A larger tensor repeats a block of this many random numbers, because drawing all of them would take minutes and eight
+# bytes each. The number is prime, so that an index that overflowed 32 bits reads different numbers.
 _BLOCK = 2**24 - 3
 
 
@@ -29,15 +29,15 @@ class Sample:
 
 
 class Make:
-    """Makes the tensors of samples. A check passes variants that make other dtypes and sizes.
+    """Creates the tensors of samples. A check passes variants that create other dtypes and sizes.
 
     Args:
         seed: the seed of the random numbers.
-        dtype: the dtype of floating-point tensors for which the author names none; float32 by default.
-        device: the device of the tensors; `meta` for shapes without numbers.
-        sizes: replacements for the sizes that `size` returns, by the number of the call.
+        dtype: the dtype of floating-point tensors for which the author specifies none; float32 by default.
+        device: the device of the tensors; `meta` for shapes without data.
+        sizes: replacements for the sizes that `size` returns, by the index of the call.
         literals: replacements for literal sizes, wherever they occur in a shape.
-        most_elements: the most elements of a tensor; no limit by default.
+        most_elements: the maximum number of elements of a tensor; no limit by default.
 
     Attributes:
         sizes_asked: the default of each call of `size` so far.
@@ -57,7 +57,7 @@ class Make:
         import torch
 
         self._torch = torch
-        # Always on the CPU: the same numbers for every device.
+        # Always on the CPU, so that every device gets the same numbers.
         self._generator = torch.Generator().manual_seed(seed)
         self._dtype = dtype or torch.float32
         self._device = device
@@ -68,13 +68,13 @@ class Make:
         self.literals_seen: list[int] = []
 
     def size(self, default: int) -> int:
-        """A size that a check may vary. Sizes that are computed from it vary with it."""
+        """A size that a check may vary. Sizes computed from it vary with it."""
         asked = len(self.sizes_asked)
         self.sizes_asked.append(default)
         return self._sizes.get(asked, default)
 
     def randn(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
-        """Normally distributed numbers, of `dtype` or else the dtype of the check; of complex ones, both parts are."""
+        """Normally distributed numbers (of complex dtypes, both parts); `dtype` defaults to the dtype of the check."""
         asked = dtype or self._dtype
 
         def draw(shape: tuple[int, ...]) -> Tensor:
@@ -88,7 +88,7 @@ class Make:
         return self._make(shape, asked, draw)
 
     def rand(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
-        """Uniformly distributed numbers in [0, 1), of `dtype` or else the dtype of the check."""
+        """Uniformly distributed numbers in [0, 1); `dtype` defaults to the dtype of the check."""
         return self._make(
             shape,
             dtype or self._dtype,
@@ -124,10 +124,10 @@ class Make:
     def recorded(self, path: str | Path) -> Iterator[Sample]:
         """The calls that `opwright.record` wrote to `path`, which is relative to the folder of the op.py.
 
-        Tensors that were float32 get the dtype of the check; the others keep theirs. Sizes stay as they were recorded.
+        Tensors that were float32 get the dtype of the check; others keep their dtype. Sizes are not varied.
 
         Raises:
-            SpecError: the file cannot be read, or is not such a file.
+            SpecError: the file cannot be read, or does not contain recorded calls.
 
         Example:
             @roi_align.samples
@@ -141,7 +141,7 @@ class Make:
         return (Sample(args, kwargs) for args, kwargs in calls)
 
     def call(self, *args: Any, **kwargs: Any) -> Sample:
-        """A call with keyword arguments; for positional arguments alone, yield a tuple."""
+        """A call with keyword arguments; for a call with only positional arguments, yield a tuple."""
         return Sample(args, kwargs)
 
     def _make(self, sizes: tuple[int, ...], dtype: torch.dtype, draw: Callable[[tuple[int, ...]], Tensor]) -> Tensor:
@@ -179,7 +179,7 @@ def draw_samples(function: SampleFunction, make: Make, op: str) -> Iterator[Samp
 
 
 def as_sample(given: Any) -> Sample:
-    """A call as an author yields it: a `Sample`, a tuple of arguments, or a single argument."""
+    """The call that an author yielded as a `Sample`, a tuple of arguments or a single argument."""
     if isinstance(given, Sample):
         return given
     return Sample(given if isinstance(given, tuple) else (given,))

@@ -38,7 +38,7 @@ class Parameter:
 
     @property
     def holds_tensors(self) -> bool:
-        """Whether it is a tensor, an optional one, or a list of them."""
+        """Whether it is a tensor, an optional tensor or a list of tensors."""
         return "Tensor" in self.type
 
     @property
@@ -61,7 +61,7 @@ def schema_of(reference: Callable[..., Any], name: str, mutates: Sequence[str] =
     if (types := standing_in()) is not None:
         known = schema_from_annotations(reference, name, mutates, types)
         return known if known is not None else require_pytorch()
-    # Imported here: describing operators must not cost the import of torch.
+    # Imported here, so that describing operators does not import torch.
     from torch.library import infer_schema
 
     try:
@@ -73,25 +73,25 @@ def schema_of(reference: Callable[..., Any], name: str, mutates: Sequence[str] =
         msg = (
             f"operator {name!r} ({code.co_filename}:{code.co_firstlineno}) has no schema: {reason} "
             "Annotate each parameter and the result with Tensor, int, float, bool, str, torch.dtype, "
-            "torch.device, a Sequence of these, or Optional of these; a default is a number, a string, a dtype or None."
+            "torch.device, or a Sequence or Optional of these; defaults must be numbers, strings, dtypes or None."
         )
         raise SpecError(msg) from error
 
 
 def schema_of_overload(overload: Any) -> Any:
-    """PyTorch's own `FunctionSchema` of an overload."""
+    """PyTorch's `FunctionSchema` of an overload."""
     return overload._schema  # noqa: SLF001  it has no public name
 
 
 def schema_of_text(schema: str) -> Any:
-    """PyTorch's own `FunctionSchema`, read from its text."""
+    """PyTorch's `FunctionSchema`, parsed from its text."""
     import torch
 
     return torch._C.parse_schema(schema)
 
 
 def parameters_of(schema: str) -> tuple[Parameter, ...]:
-    """The arguments of `schema`, in their order."""
+    """The arguments of `schema`, in order."""
     if standing_in() is not None:
         known = arguments_from_text(schema)
         return tuple(Parameter(*one) for one in known) if known is not None else require_pytorch()
@@ -115,7 +115,7 @@ def results_of(schema: str) -> tuple[str, ...]:
 
 
 def schema_type(annotation: str) -> str:
-    """A type in schema syntax, `Tensor?[]`, for one in TorchScript syntax, `List[Optional[Tensor]]`."""
+    """A TorchScript type, such as `List[Optional[Tensor]]`, in schema syntax: `Tensor?[]`."""
     if inner := re.fullmatch(r"Optional\[(.*)\]", annotation):
         return f"{schema_type(inner[1])}?"
     if inner := re.fullmatch(r"List\[(.*)\]", annotation):
@@ -127,9 +127,9 @@ def require_same_parameters(what: str, function: Callable[..., Any], reference: 
     """Check that a function has the same parameters as a reference.
 
     Raises:
-        SpecError: they differ; the message begins with `what`.
+        SpecError: they differ; the message starts with `what`.
     """
     takes, expected = (list(inspect.signature(one).parameters) for one in (function, reference))
     if takes != expected:
-        msg = f"{what} must take the operator's parameters, ({', '.join(expected)}), but takes ({', '.join(takes)})"
+        msg = f"{what} must have the operator's parameters, ({', '.join(expected)}), but has ({', '.join(takes)})"
         raise SpecError(msg)

@@ -1,4 +1,4 @@
-"""Selects from known names by the names that a user gives."""
+"""Selects the known names that a user requests."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def select_names(requested: Sequence[str], known: Sequence[Name], what: str, pre
     """The requested names in the order of `known`; all of `known` if none is requested.
 
     Args:
-        requested: the names that a user gives, with or without `prefix`.
+        requested: the names that a user passed, with or without `prefix`.
         known: the valid names.
-        what: what the names stand for, in one word, such as `operator`.
+        what: a noun for the names in the error message, such as `operator`.
         prefix: an optional prefix of a requested name.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Runs an op.py without importing PyTorch, if it only names types and functions of it, as most do.
+"""Runs an op.py without importing PyTorch if it only names PyTorch's types and functions, as most do.
 
-`import torch` then gives a module that knows their names alone. Whatever else an op.py does with PyTorch while it runs,
-such as a call of `torch.cuda.is_available()`, ends the attempt: PyTorch is imported, and op.py runs again.
+`import torch` then returns a stand-in that contains only these names. Any other use of PyTorch while the op.py runs,
+such as a call of `torch.cuda.is_available()`, cancels the attempt: PyTorch is imported, and the op.py runs again.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _DTYPES = frozenset(
         *("half", "float", "double", "short", "int", "long", "cfloat", "cdouble"),
     }
 )
-# Modules of functions alone: whatever such a module has under a name can be called, and nothing of it is a constant.
+# Modules that contain only functions: every attribute can be called, and none is a constant.
 _OF_FUNCTIONS = frozenset({"torch.nn.functional", "torch.linalg", "torch.special", "torch.fft"})
 _PACKAGES = frozenset({"torch", "torch.nn"})
-# The names of one dtype.
+# Aliases of dtypes.
 _SAME = {
     "half": "float16",
     "float": "float32",
@@ -47,9 +47,9 @@ _SAME = {
 
 
 class _NeedsPyTorch(BaseException):  # not an Exception, which an op.py may catch
-    """An op.py did more with PyTorch than name a part of it."""
+    """An op.py used PyTorch beyond naming its types and functions."""
 
-    # An op.py may catch everything, and go on as if PyTorch had raised.
+    # Recorded because an op.py may catch every exception, and continue as if PyTorch had raised it.
     was_raised = False
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class _NeedsPyTorch(BaseException):  # not an Exception, which an op.py may catc
 
 
 class _NamedType(type):
-    """A class of PyTorch that can be named in annotations."""
+    """A stand-in for a class of PyTorch, for use in annotations."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> _NamedType:
         if bases:
@@ -79,7 +79,7 @@ class _NamedType(type):
 
 
 class _Named:
-    """A dtype or a function of PyTorch that can be named."""
+    """A stand-in for one of PyTorch's dtypes or functions."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -98,7 +98,7 @@ class _Named:
 
 
 class _StandIn(ModuleType):
-    """A module of PyTorch of which names are known.
+    """A stand-in for a module of PyTorch.
 
     Args:
         name: such as `torch.nn.functional`.
@@ -112,7 +112,7 @@ class _StandIn(ModuleType):
     def __getattr__(self, name: str) -> Any:
         is_special = name.startswith("__") and name.endswith("__")
         is_asked_by_op = _is_within(_file_that_asks(), self.__dict__["_opwright_root"])
-        if is_special and (name == "__path__" or not is_asked_by_op):  # Python itself asks, as it does of any module
+        if is_special and (name == "__path__" or not is_asked_by_op):  # Python itself reads these of any module
             raise AttributeError(name)
         if not isinstance(sys.modules.get("torch"), _StandIn):  # the attempt is over
             return getattr(importlib.import_module(self.__name__), name)
@@ -124,18 +124,18 @@ class _StandIn(ModuleType):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules that stand in for PyTorch's."""
+    """Finds the stand-ins for PyTorch's modules."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """The specification of a module that stands in for one of PyTorch's."""
+        """The module spec of a stand-in for one of PyTorch's modules."""
         if name.partition(".")[0] != "torch":
             return None
         if name not in _PACKAGES | _OF_FUNCTIONS:
             raise _NeedsPyTorch
-        # Where PyTorch is can be asked of the module's own specification.
+        # Callers may read PyTorch's location from the spec.
         found = importlib.machinery.PathFinder.find_spec(name) if name == "torch" else None
         spec = importlib.machinery.ModuleSpec(name, self, is_package=name in _PACKAGES)
         spec.submodule_search_locations = found.submodule_search_locations if found else []
@@ -146,20 +146,20 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return _StandIn(spec.name, self._root)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing runs."""
+        """Do nothing: a stand-in has no code."""
 
 
 def describe_without_pytorch(root: Path, describe: Callable[[], T]) -> T:
-    """What `describe`, which runs the op.py in `root`, returns: without PyTorch if that is possible, else with it.
+    """The result of `describe`, which runs the op.py in `root`: without PyTorch if possible, otherwise with it.
 
     Args:
         root: the folder of the op.py.
-        describe: called once, or twice.
+        describe: called once or twice.
     """
     if "torch" in sys.modules or importlib.machinery.PathFinder.find_spec("torch") is None:
         return describe()
     _NeedsPyTorch.was_raised = False
-    # The stand-in may have caused an error. If the author has, the second call raises it again.
+    # The stand-in may have caused an error. If the op.py caused it, the second call raises it again.
     with contextlib.suppress(_NeedsPyTorch, Exception), _standing_in(root.resolve()):
         described = describe()
         if not _NeedsPyTorch.was_raised:
@@ -168,12 +168,12 @@ def describe_without_pytorch(root: Path, describe: Callable[[], T]) -> T:
 
 
 def standing_in() -> Types | None:
-    """The types that stand in for PyTorch's at the moment; None if PyTorch itself is used."""
+    """The stand-ins currently used for PyTorch's types; None if PyTorch itself is used."""
     return _TYPES if isinstance(sys.modules.get("torch"), _StandIn) else None
 
 
 def require_pytorch() -> NoReturn:
-    """End an attempt to describe operators without PyTorch."""
+    """Cancel an attempt to describe operators without PyTorch."""
     raise _NeedsPyTorch
 
 
@@ -186,8 +186,8 @@ def _standing_in(root: Path) -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
-        # The modules of the folder have seen the stand-in, so whoever imports them next runs them again. Modules from
-        # elsewhere may have it too, unused: it passes PyTorch's own names on to them.
+        # The folder's modules refer to the stand-in, so the next import must run them again. Modules from elsewhere may
+        # also refer to it without having used it: it then forwards PyTorch's own names to them.
         for name in set(sys.modules) - before:
             module = sys.modules[name]
             if isinstance(module, _StandIn) or _is_within(getattr(module, "__file__", None), root):
@@ -207,7 +207,7 @@ def _named(module: str, name: str) -> Any:
 
 
 def _file_that_asks() -> Any:
-    """The file of the code that asks a stand-in for a name, by itself or through an import."""
+    """The file of the code that reads a name from a stand-in, directly or through an import."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__") in (__name__, "importlib._bootstrap"):
         frame = frame.f_back

@@ -32,7 +32,7 @@ class Floor:
 
     Attributes:
         what: its description.
-        function: does only that work; takes the operator's arguments.
+        function: does only that work; accepts the operator's arguments.
     """
 
     what: str
@@ -58,7 +58,7 @@ def draw_sizes(function: SampleFunction, make: Make, op: str) -> Iterator[Size]:
                 msg = f"the sweep of {op} must yield a label and a call: {_EXAMPLE}"
                 raise SpecError(msg)
         if label in labels:
-            msg = f"the sweep of {op} has two sizes {label!r}: give each its own label"
+            msg = f"the sweep of {op} has two sizes {label!r}: give each a unique label"
             raise SpecError(msg)
         labels.add(label)
         yield Size(label, as_sample(call))

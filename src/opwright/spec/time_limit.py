@@ -1,4 +1,4 @@
-"""Ends Python code that takes too long."""
+"""Interrupts Python code that runs too long."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-# What a reference or an oracle may take, in seconds of processor time.
+# The limit for a reference or an oracle, in seconds of processor time.
 LIMIT_S = 100.0
-# 0 would mean never.
-_AT_ONCE = 1e-6
-# Python only reports what is raised in a finalizer or a callback, and the code continues: raise again after this time.
+# Expires immediately; 0 would disable the timer.
+_IMMEDIATELY_S = 1e-6
+# Python only reports an exception in a finalizer or a callback, and the code continues: raise again after this time.
 _AGAIN_S = 0.5
 
 
 class TimeLimitError(BaseException):
-    """Raised within the code; not an Exception, which it might catch."""
+    """Raised within the limited code; not an Exception, which that code might catch."""
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `TimeLimitError` in the block once it has used that much processor time.
+    """Raise `TimeLimitError` in the block after `seconds` of processor time.
 
-    Time that other processes take does not count. In a thread other than the main one, which alone receives signals,
-    there is no limit. Within a block whose own limit comes first, that limit stays.
+    The time of other processes does not count. Outside the main thread there is no limit, because only the main thread
+    receives signals. An enclosing limit that expires first stays in effect.
     """
     outer_s, interval_s = signal.getitimer(signal.ITIMER_VIRTUAL)
     if threading.current_thread() is not threading.main_thread() or 0 < outer_s <= seconds:
@@ -56,7 +56,7 @@ def time_limit(seconds: float) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if reached:  # code that was interrupted may raise another error, as PyTorch's C++ does
+        if reached:  # interrupted code may raise another error, as PyTorch's C++ does
             raise TimeLimitError from error
         raise
     finally:
@@ -65,4 +65,4 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
         sys.unraisablehook = report
         if outer_s:
-            signal.setitimer(signal.ITIMER_VIRTUAL, max(outer_s - (seconds - left_s), _AT_ONCE), interval_s)
+            signal.setitimer(signal.ITIMER_VIRTUAL, max(outer_s - (seconds - left_s), _IMMEDIATELY_S), interval_s)

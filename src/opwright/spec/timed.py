@@ -1,4 +1,4 @@
-"""How the author of an operator describes its timing: the sizes, the gradients and the floors."""
+"""The part of an operator that describes its timing: the sizes, the gradients and the floors."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class TimedOp(abc.ABC):
         """Choose the sizes at which `opwright bench` times the operator: decorates a generator of labels and calls.
 
         Args:
-            function: takes a `Make`, and yields a label and a call (as samples are yielded) for each size.
-            gradients: the names of the arguments whose gradients are timed; by default all that have one.
+            function: accepts a `Make`, and yields a label and a call (in the form of a sample) for each size.
+            gradients: the names of the arguments whose gradients are timed; by default all differentiable ones.
 
         Example:
             @scale.sweep
@@ -75,14 +75,14 @@ class TimedOp(abc.ABC):
     def floor(self, what: str, /, *, direction: FloorDirection = "forward") -> Callable[[F], F]:
         """Set the floor: decorates a function with the operator's parameters that does only the unavoidable work.
 
-        By default the floor is a copy of as many bytes as the arguments and results have.
+        By default, the floor is a copy of the same number of bytes as the arguments and results have.
 
         Args:
             what: a description, such as "the bare GEMMs".
             direction: whether it is the floor of the call or of its gradient.
 
         Raises:
-            SpecError: the description is empty, the direction is unknown, or the function takes other parameters.
+            SpecError: the description is empty, the direction is unknown, or the function has different parameters.
         """
         check_floor(self.qualified_name, what, direction)
 
@@ -101,7 +101,7 @@ class TimedOp(abc.ABC):
         """The sizes at which it is timed, made with `make`: those of its sweep, or its samples without one.
 
         Raises:
-            SpecError: there are neither, or they are not valid.
+            SpecError: it has neither, or they are not valid.
         """
         if self._sweep is None:
             return (Size(f"sample {number}", sample) for number, sample in enumerate(self.draw(make), 1))

@@ -26,7 +26,7 @@ def describe_training_form(op: Op, reference: Callable[..., Any]) -> Op:
     elif op.gradient is not None:
         why = f"itself has a backward, {op.gradient.op.name}"
     if why:
-        msg = f"{op.qualified_name} {why}, so it takes no training form: leave one of the two out"
+        msg = f"{op.qualified_name} {why}, so it cannot have a training form: remove one of the two"
         raise SpecError(msg)
     form = _TrainingForm(op, reference)
     _check_signature(op, form)
@@ -49,7 +49,7 @@ class _TrainingForm(Op):
         self.plain = plain
 
     def declare_differentiable(self, names: Sequence[str]) -> None:
-        # The gradient of the training form is that of the operator in whose place it is called.
+        # The gradient of the training form is that of the operator that it replaces.
         self.plain.declare_differentiable(names)
         self._differentiable = None
         super().declare_differentiable(names)
@@ -76,7 +76,7 @@ class _TrainingForm(Op):
 def _check_signature(plain: Op, form: Op) -> None:
     if form.parameters != plain.parameters:
         msg = (
-            f"{form.qualified_name} must take the parameters of {plain.qualified_name}, in whose place it is called:\n"
+            f"{form.qualified_name} must have the parameters of {plain.qualified_name}, which it replaces:\n"
             f"  {plain.schema}\n  {form.schema}"
         )
         raise SpecError(msg)

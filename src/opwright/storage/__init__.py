@@ -1,1 +1,1 @@
-"""Puts files and folders in place, whole or not at all, and names what keeps it from doing so."""
+"""Puts files and folders in place atomically, and reports why it cannot."""

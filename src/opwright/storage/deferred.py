@@ -1,4 +1,4 @@
-"""A file whose write errors are raised at its end, for writers in C++ that end the process where a write fails."""
+"""A file that raises write errors when it is closed, for C++ writers that end the process if a write fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _DeferringFile(io.BufferedIOBase):
-    """Takes everything; what comes after an error, or after the end, goes nowhere."""
+    """Accepts all writes, and discards those after an error or after the end."""
 
     def __init__(self, file: io.BufferedWriter) -> None:
         self._file = file
@@ -36,12 +36,12 @@ class _DeferringFile(io.BufferedIOBase):
 
 @contextlib.contextmanager
 def deferring_errors(path: Path) -> Iterator[IO[bytes]]:
-    """A new file at `path`, open for writing, that takes everything.
+    """A new file at `path`, open for writing, that accepts all writes.
 
-    A writer that is left by an exception writes once more when it is destroyed, which may be after the end of this.
+    A writer that is left by an exception may write again in its destructor, after this context has ended.
 
     Raises:
-        OSError: at the end, the first error of all writes; at the beginning, that the file cannot be made.
+        OSError: on entry, if the file cannot be created; on exit, the first error of all writes.
     """
     with path.open("wb") as file:
         deferring = _DeferringFile(file)
@@ -50,6 +50,6 @@ def deferring_errors(path: Path) -> Iterator[IO[bytes]]:
         finally:
             deferring.takes = False
         if deferring.error is not None:
-            # What the file still holds would fail again when it is closed.
+            # Closing the file normally would fail again on its buffered data.
             file.raw.close()
             raise deferring.error

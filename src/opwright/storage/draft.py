@@ -1,4 +1,4 @@
-"""Makes files and folders in a hidden folder, beside the place where they appear when they are complete."""
+"""Builds files and folders in a hidden folder, next to the place to which they move when they are complete."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from opwright.storage.flush import flush
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Of the 255 bytes that a name may have; the rest is for what is put around it.
+# Of the 255 bytes of a name; the rest is for the prefix and the suffix.
 _LONGEST_NAME = 200
-# What `tempfile` puts at the end of a name.
+# The suffix that `tempfile` appends to a name.
 _RANDOM = r"[a-z0-9_]{8}"
 
 
 @contextlib.contextmanager
 def drafting(target: Path, verb: str) -> Iterator[Path]:
-    """A path at which to make what will be `target`: of the same name, in a new hidden folder, removed at the end.
+    """A path at which to build `target`: the same name, in a new hidden folder, which is removed on exit.
 
-    What a killed process left beside the same target is removed; what another process is making is left alone. Rename
+    The remains of a killed process for the same target are removed; drafts of running processes are left alone. Rename
     the draft, or call `put`, to finish.
 
     Args:
-        target: a file or a folder, in a folder that exists.
-        verb: what is being done, for the hidden folder's name.
+        target: a file or folder, in an existing folder.
+        verb: the operation, for the name of the hidden folder.
 
     Raises:
-        OSError: the folder of `target` is missing, or cannot be written.
+        OSError: the folder of `target` does not exist, or cannot be written.
     """
     prefix = f".{os.fsdecode(os.fsencode(target.name)[:_LONGEST_NAME])}.{verb}-"
     _sweep(target, prefix)
@@ -48,10 +48,10 @@ def drafting(target: Path, verb: str) -> Iterator[Path]:
 
 
 def put(draft: Path, target: Path) -> None:
-    """Move the complete file `draft` to `target`, which holds the old or the new content at any moment.
+    """Move the complete file `draft` to `target`, which has either the old or the new content at any moment.
 
     Raises:
-        OSError: it cannot be put there; nothing has changed then.
+        OSError: the move failed; nothing has changed.
     """
     _check_replaceable(target)
     flush(draft)
@@ -60,7 +60,7 @@ def put(draft: Path, target: Path) -> None:
 
 
 def _check_replaceable(target: Path) -> None:
-    """Check that `target` is nothing, a file or a link: root could replace /dev/null, or /dev/stdout, for all."""
+    """Check that `target` is missing, a file or a link: root could replace /dev/null or /dev/stdout for everyone."""
     is_special = target.exists() and not (target.is_file() or target.is_dir())
     parent = target.parent.resolve()
     if is_special or (target.is_symlink() and (parent == Path("/dev") or parent.is_relative_to("/proc"))):
@@ -68,10 +68,10 @@ def _check_replaceable(target: Path) -> None:
 
 
 def _held(parent: Path, prefix: str) -> tuple[Path, int]:
-    """A new folder, and a handle that locks it for as long as this process lives, however it ends."""
+    """A new folder, and a handle that locks it until this process exits, however it exits."""
     while True:
         holder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        # Until it is locked, another process may take it for one that was left, and remove it.
+        # Until the folder is locked, another process may take it for the remains of a killed one, and remove it.
         with contextlib.suppress(FileNotFoundError):
             lock = os.open(holder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
             try:
@@ -88,7 +88,7 @@ def _sweep(target: Path, prefix: str) -> None:
     for left in target.parent.iterdir():
         if not re.fullmatch(re.escape(prefix) + _RANDOM, left.name):
             continue
-        with contextlib.suppress(OSError):  # it is gone, not ours, or its process is still running
+        with contextlib.suppress(OSError):  # it is gone, belongs to another user, or is in use
             lock = os.open(left, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -98,8 +98,8 @@ def _sweep(target: Path, prefix: str) -> None:
 
 
 def _clear(left: Path, target: Path) -> None:
-    kept = left / f"{target.name}.kept"  # a process was killed while `exchange` had no name for it but this one
+    kept = left / f"{target.name}.kept"  # a process was killed inside `exchange`
     if kept.exists() and not os.path.lexists(target):
         kept.rename(target)
-    if {path.name for path in left.iterdir()} <= {target.name, kept.name}:  # else it is somebody's own
+    if {path.name for path in left.iterdir()} <= {target.name, kept.name}:  # otherwise it contains a user's files
         shutil.rmtree(left, ignore_errors=True)

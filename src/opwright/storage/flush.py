@@ -1,4 +1,4 @@
-"""Puts files on the disk itself, so that a power cut after a rename cannot leave an empty file under the final name."""
+"""Flushes files to the disk, so that a power failure after a rename cannot leave an empty file at the final name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def flush(path: Path) -> None:
-    """Wait until the file or the folder's list of names at `path` is on the disk.
+    """Wait until the file at `path`, or the list of names of a folder, is on the disk.
 
     Raises:
         OSError: it cannot be opened, or the disk fails.
@@ -23,10 +23,10 @@ def flush(path: Path) -> None:
 
 
 def flush_tree(folder: Path) -> None:
-    """The same for `folder` and everything in it.
+    """Flush `folder` and everything in it.
 
     Raises:
-        OSError: something cannot be opened, or the disk fails.
+        OSError: a file cannot be opened, or the disk fails.
     """
     for path in [*folder.rglob("*"), folder]:
         flush(path)

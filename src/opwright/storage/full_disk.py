@@ -1,4 +1,4 @@
-"""Tells whether a full disk is what made something fail, whoever noticed it and in whatever words."""
+"""Detects whether an error was caused by a full disk, in any of the forms in which it is reported."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _CODES = (errno.ENOSPC, errno.EDQUOT)
-# A file system that has less than this left is full: what failed may have needed a little more.
+# A file system with less free space than this counts as full, because the failed write may have needed a little more.
 _LEAST_BYTES = 2**16
 
 
 def full_disk(error: BaseException, folders: Iterable[Path]) -> str | None:
-    """Why `error` is that of a full disk, in the system's words; None if it is not.
+    """The system's message if `error` was caused by a full disk; None otherwise.
 
     Args:
-        error: what was raised, by Python, or by a program or library that failed and said why.
-        folders: where something was being written.
+        error: the error, raised by Python, or by a program or library whose message contains the cause.
+        folders: the folders that were being written to.
     """
     for one in _chain(error):
         if isinstance(one, OSError) and one.errno in _CODES:
             return f"{one.strerror} ({one.filename})" if one.filename else one.strerror
-        said = f"{one} {getattr(one, 'output', '')}"
+        text = f"{one} {getattr(one, 'output', '')}"
         for words in map(os.strerror, _CODES):
-            if words in said:
+            if words in text:
                 return words
     for folder in folders:
         if folder.is_dir() and shutil.disk_usage(folder).free < _LEAST_BYTES:

@@ -1,4 +1,4 @@
-"""Locks on files, which the system releases when their holder ends, however it ends."""
+"""File locks, which the system releases when their holder exits, however it exits."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _POLL_S = 0.01
-# What `flock` answers where the file system, or the server behind it, has no locks.
+# The errors of `flock` on file systems, or servers, without locks.
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EINVAL, errno.EBADF}
 
 
 @contextlib.contextmanager
 def locked(path: Path, *, shared: bool = False, patience_s: float | None = None) -> Iterator[bool]:
-    """Hold the lock of the file at `path`, which is made if it is missing and remains.
+    """Hold the lock of the file at `path`, which is created if it is missing, and is not removed.
 
     Args:
-        path: the file, in a folder that exists.
-        shared: let others hold it too, if they share it.
-        patience_s: give up after this many seconds; by default, wait for as long as it takes.
+        path: the file, in an existing folder.
+        shared: whether to share the lock with other holders that share it.
+        patience_s: give up after this many seconds; by default, wait indefinitely.
 
     Yields:
-        Whether it is held.
+        Whether the lock is held.
 
     Raises:
         OSError: the file cannot be opened, or its file system has no locks.
     """
-    # Over NFS, only a file that is open for writing can be locked by one alone.
+    # On NFS, an exclusive lock requires a file that is open for writing.
     access = os.O_RDONLY if shared else os.O_RDWR
     handle = os.open(path, access | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
     try:
@@ -43,7 +43,7 @@ def locked(path: Path, *, shared: bool = False, patience_s: float | None = None)
 
 
 def has_no_locks(error: OSError) -> bool:
-    """Whether `error`, of `locked`, is that of a file system without locks."""
+    """Whether `error`, raised by `locked`, means that the file system has no locks."""
     return error.errno in _NO_LOCKS
 
 

@@ -1,4 +1,4 @@
-"""Renames as Linux offers them beyond the portable ones: never over anything, and two at once."""
+"""Linux renames beyond the portable ones: without replacing anything, and swapping two names."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 _HERE = -100  # AT_FDCWD
 _NO_REPLACE, _EXCHANGE = 1, 2
-# What file systems without them answer: NFS, and some of FUSE.
+# The errors of file systems that do not support these renames: NFS, and some FUSE file systems.
 _LACKS = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
 
 
 def rename_to_free(source: Path, target: Path) -> None:
-    """Rename `source` to `target`, where nothing is.
+    """Rename `source` to `target`, which must not exist.
 
     Raises:
-        FileExistsError: something is there.
-        OSError: it cannot be renamed.
+        FileExistsError: `target` exists.
+        OSError: the rename failed.
     """
     try:
         _rename(source, target, _NO_REPLACE)
@@ -34,12 +34,12 @@ def rename_to_free(source: Path, target: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Swap two files or folders in one step: at any moment, both names are there.
+    """Swap two files or folders atomically: both names exist at any moment.
 
-    Where the file system cannot, `other` is moved to `one` with the suffix `.kept` in between.
+    If the file system does not support this, `other` temporarily moves to `one` with the suffix `.kept`.
 
     Raises:
-        OSError: they cannot be renamed; nothing has changed then.
+        OSError: the rename failed; nothing has changed.
     """
     try:
         _rename(one, other, _EXCHANGE)

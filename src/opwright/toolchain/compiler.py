@@ -23,7 +23,7 @@ class Compiler:
     """A compiler on this machine.
 
     Attributes:
-        path: the program that is started: the compiler, or a launcher such as ccache.
+        path: the program to run: the compiler, or a launcher such as ccache.
         prefix: arguments that always come first, from a `CXX` such as `ccache g++ -m64`.
     """
 
@@ -52,21 +52,21 @@ class Compiler:
 
     @property
     def identity(self) -> list[str]:
-        """What identifies this compiler in cache keys: an upgrade changes its version, its size or its time."""
+        """What identifies this compiler in cache keys: an upgrade changes its size or modification time."""
         programs = {path.resolve() for word in self.command if shutil.which(word) for path in _named(word)}
-        # Not from its `--version`: a cached build starts no compiler.
+        # `--version` is not used, because a cached build starts no compiler.
         statuses = [(str(path), path.stat()) for path in sorted(programs)]
         stamps = [word for path, status in statuses for word in (path, str(status.st_size), str(status.st_mtime_ns))]
         return [*self.command, *stamps]
 
     @property
     def _place(self) -> int:
-        # A launcher's own options come before the compiler, and the compiler's after it: it is the last program.
+        # A launcher's options come before the compiler, and the compiler's options after it: it is the last program.
         return max((at for at, word in enumerate(self.command) if shutil.which(word)), default=0)
 
     @functools.cached_property
     def is_clang(self) -> bool:
-        """Whether it is clang++ or derived from it. It is started to tell, unless its name does."""
+        """Whether it is clang++ or derived from it; the compiler is run only if its name is inconclusive."""
         found = Path(shutil.which(self.host) or self.host)
         names = f"{found.name} {found.resolve().name}"
         if "clang" in names or "g++" in names:
@@ -83,7 +83,7 @@ class Compiler:
 
 
 def is_gcc(command: Sequence[str]) -> bool:
-    """Whether the command line starts g++ itself, not a launcher such as ccache, by the program's name."""
+    """Whether the command line runs g++ itself (by the program's name), not a launcher such as ccache."""
     name = Path(os.path.realpath(command[0])).name
     return re.fullmatch(r"(?:\w+-)*(?:g|c)\+\+(?:-[\d.]+)?", name) is not None and "clang" not in name
 
@@ -97,7 +97,7 @@ def cuda_home(nvcc: Compiler) -> Path:
     beside = nvcc.path.resolve().parents[1]
     if (beside / "include" / "cuda_runtime.h").is_file():
         return beside
-    # A wrapper on the PATH: nvcc itself knows its folder.
+    # The program is a wrapper: nvcc itself reports its folder.
     dry = run([*nvcc.command, "--dryrun", "-E", "-x", "cu", "/dev/null"], check=False).output
     if here := re.search(r"_HERE_=(\S+)", dry):
         return Path(here[1]).resolve().parent
@@ -109,7 +109,7 @@ def find_cxx() -> Compiler:
     """The C++ compiler: `$CXX`, else g++, c++ or clang++ on the PATH.
 
     Raises:
-        ToolchainError: none is found, or `$CXX` names none.
+        ToolchainError: none is found, or `$CXX` does not name one.
     """
     if named := _words("CXX"):
         return Compiler(_program(named[0], "CXX"), tuple(named[1:]))
@@ -124,7 +124,7 @@ def find_cxx() -> Compiler:
 
 
 def inductor_settings() -> dict[str, tuple[None, str]]:
-    """Inductor's settings for a `$CXX` of several words, which it takes for the name of one program."""
+    """Inductor's settings for a `$CXX` of several words, which Inductor treats as the name of one program."""
     try:
         cxx = find_cxx()
     except ToolchainError:
@@ -154,7 +154,7 @@ def find_nvcc() -> Compiler:
 
 
 def _named(word: str) -> list[Path]:
-    """The program that `word` names, and those of the same name on the PATH, of which a launcher may call another."""
+    """The program that `word` names, and others of the same name on the PATH, any of which a launcher may call."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     candidates = [shutil.which(word), *(shutil.which(Path(word).name, path=folder) for folder in folders)]
     return [Path(found) for found in candidates if found]

@@ -25,7 +25,7 @@ def find_compute_sanitizer() -> Path:
             return Path(found)
     looked = ["the PATH", *(f"{home}/bin and {home}/{_NAME}" for home in (*homes, _USUAL_HOME))]
     msg = (
-        f"{_NAME} is missing: it is not on {', nor in '.join(looked)}. It is a part of the CUDA toolkit: install the "
+        f"{_NAME} is missing: it is not on {', nor in '.join(looked)}. It is part of the CUDA toolkit: install the "
         "toolkit's sanitizer, or set CUDA_HOME to the folder of a toolkit that has it"
     )
     raise ToolchainError(msg)

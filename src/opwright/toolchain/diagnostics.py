@@ -11,9 +11,9 @@ from opwright.toolchain.refusals import refusal, torch_refusal
 _ERROR = re.compile(r"^(?:[^\s:(][^:(]*[:(]\d+.*?\b(?:fatal )?error\b|CMake Error|ninja: error|\S*nvcc fatal)")
 _LINKER = (re.compile(r"undefined reference|cannot find|multiple definition"), re.compile(r"\bld(?:\.\w+)?: "))
 _IGNORED = re.compile(r"^(?:FAILED|ninja: build stopped|collect2: error|make\b)")
-# What follows an error line and belongs to it: source, caret, notes.
+# Lines after an error that belong to it: source, caret, notes.
 _BELONGS = re.compile(r"^\s+|^\S+:\d+:\d+: note:")
-# What precedes an error line and belongs to it: "In function", "required from", constexpr expansions.
+# Lines before an error that belong to it: "In function", "required from", constexpr expansions.
 _LEADS_IN = re.compile(r"in .constexpr. expansion|required from|In instantiation|: {3}in ")
 _MOST_LINES = 14
 
@@ -41,7 +41,7 @@ def first_error(output: str) -> Diagnostic:
     for at, line in enumerate(lines):
         if _ERROR.search(line) and not _IGNORED.search(line):
             return _with_context(lines, at)
-    # The linker names the function first, and its error on the next line, which says more.
+    # The linker prints the function first, and the error, which is more informative, on the next line.
     return Diagnostic(next((line for pattern in _LINKER for line in lines if pattern.search(line)), ""))
 
 

@@ -1,7 +1,6 @@
 """Composes the flags that compile and link operator libraries.
 
-This is their only source: the just-in-time build, the setuptools front end and the CMake front end
-all use it.
+The just-in-time build, the setuptools front end and the CMake front end all take their flags from here.
 """
 
 from __future__ import annotations
@@ -21,32 +20,32 @@ if TYPE_CHECKING:
     from opwright.toolchain.pytorch import PyTorch
 
 Abi = Literal["stable", "full"]
-# What becomes of Python in the sources: there is none; they make a module that Python can import; or they register
-# operators as well, and what they bind for Python is left out of the shared object.
+# How Python is used in the sources: not at all; to define a module that Python can import; or to bind functions of
+# sources that also register operators, in which case the shared object does not contain the bindings.
 Python = Literal["none", "module", "dropped"]
 
 # C++20: the headers check schemas with consteval, and ATen requires it from PyTorch 2.13 on.
 STANDARD = "-std=c++20"
-# Runs on PyTorch 2.11 and newer: with it defined, the stable headers declare only what 2.11 has.
+# Limits the stable headers to what PyTorch 2.11 has, so that the library runs on 2.11 and newer.
 TARGET_VERSION = "-DTORCH_TARGET_VERSION=0x020b000000000000"
-# A library that holds a GNU-unique symbol can never be unloaded. clang++ makes no such symbols and has no such flag.
+# A library with a GNU-unique symbol can never be unloaded. clang++ emits no such symbols, and lacks this flag.
 _ONLY_GCC = "-fno-gnu-unique"
 _COMMON = ("-O3", "-fPIC", _ONLY_GCC)
-# The last -O counts. -g3 also describes macros. At -Og too many variables are optimized out.
+# The last -O takes effect. -g3 includes macros. At -Og, too many variables are optimized out.
 DEBUG = ("-O0", "-g3")
-# nvcc accepts one -O. -G describes what runs on the GPU, for cuda-gdb.
+# nvcc accepts only one -O. -G adds debug information for device code, for cuda-gdb.
 _CUDA_DEBUG = ("-O0", "-g", "-G")
-# Each function in a section of its own, so that the linker can leave out those that only a binding calls.
+# A separate section for each function, so that the linker can drop functions that only a binding calls.
 _SECTIONS = ("-ffunction-sections", "-fdata-sections")
-# Hides PyInit_, so that nothing that is kept calls the binding.
+# Hides PyInit_, so that no exported function calls the binding.
 _HIDE_MODULE = Path(__file__).with_name("hide_module.map")
-# PyTorch's own, which its headers for CUDA expect: without them, operators for half precision are ambiguous.
+# Macros that PyTorch's CUDA headers expect: without them, operators for half precision are ambiguous.
 _CUDA_NO = ("HALF_OPERATORS", "HALF_CONVERSIONS", "BFLOAT16_CONVERSIONS", "HALF2_OPERATORS")
-# Sources only declare the functions that opwright/common.h is about.
+# Makes sources only declare the functions of opwright/common.h.
 COMMON_ELSEWHERE = "-DOPWRIGHT_COMMON_ELSEWHERE"
-# For sources of opwright's own in which no time is spent when they run.
+# For opwright's own sources whose speed does not matter.
 QUICK = "-O1"
-# Data-centre GPUs in use, and PTX, which the driver compiles for later ones.
+# Data-center GPUs in use, and PTX, which the driver compiles for later ones.
 _CUDA_ARCHITECTURES = "8.0;9.0+PTX"
 
 
@@ -56,13 +55,13 @@ def include_path() -> Path:
 
 
 def for_clang(command: Iterable[str]) -> tuple[str, ...]:
-    """`command`, without what g++ has and clang++ lacks, also among the flags that nvcc passes on to clang++."""
+    """`command` without the flags that only g++ supports, including those that nvcc passes on to clang++."""
     words = (re.sub(rf"^(-Xcompiler=.*?),{_ONLY_GCC}(?=,|$)", r"\1", word) for word in command)
     return tuple(word for word in words if word != _ONLY_GCC)
 
 
 def defines(abi: Abi, name: str, *, cuda: bool) -> list[str]:
-    """Macro definitions, the same for the C++ compiler and for nvcc."""
+    """Macro definitions for the C++ compiler and for nvcc."""
     flags = (
         [TARGET_VERSION] if abi == "stable" else [f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
     )
@@ -70,23 +69,23 @@ def defines(abi: Abi, name: str, *, cuda: bool) -> list[str]:
 
 
 def visibility(abi: Abi) -> list[str]:
-    """Flags for visibility: stable libraries export only what the registration macros mark."""
+    """Visibility flags: stable libraries export only what the registration macros mark."""
     return ["-fvisibility=hidden"] if abi == "stable" else []
 
 
 def sections(python: Python) -> list[str]:
-    """Flags that let the linker leave out what only a binding calls."""
+    """Flags that let the linker drop functions that only a binding calls."""
     return list(_SECTIONS) if python == "dropped" else []
 
 
 def system_include_dirs(
     abi: Abi, torch: PyTorch, *, python: Python = "none", cuda_home: Path | None = None
 ) -> list[Path]:
-    """Folders of headers that are not the author's own, whose warnings are suppressed."""
+    """Folders of system headers, whose warnings are suppressed."""
     folders = torch.include_dirs if abi == "full" else torch.include_dirs[:1]
     if abi == "full" or python != "none":
         folders = [*folders, Path(sysconfig.get_paths()["include"])]
-    # The C++ sources of a mixed library may include cuda_runtime.h too; nvcc finds it by itself.
+    # The C++ sources of a mixed library may also include cuda_runtime.h; nvcc finds it without a flag.
     return [*folders, *([cuda_home / "include"] if cuda_home else [])]
 
 
@@ -123,7 +122,7 @@ def cuda_flags(
 ) -> list[str]:
     """Flags for a CUDA source, compiled by nvcc; `given` are the author's, which are not repeated."""
     host = ",".join([*_COMMON[1:], *sections(python), *visibility(abi)])
-    # nvcc accepts one standard, and builds for every architecture that it is given.
+    # nvcc accepts only one standard, and builds for every architecture on its command line.
     standard = [] if any(flag.startswith(("-std=", "--std=")) for flag in given) else [STANDARD]
     architectures = [] if any("arch" in flag for flag in given) else default_cuda_architectures()
     return [
@@ -152,11 +151,11 @@ def link_flags(
     flags = [
         "-shared",
         f"-L{torch.lib_dir}",
-        # Kept even if nothing is called: libtorch.so loads the CUDA half of a CUDA build.
+        # Linked even if unused: libtorch.so loads the CUDA part of a CUDA build.
         "-Wl,--push-state,--no-as-needed",
         *(f"-l{library}" for library in libraries),
         "-Wl,--pop-state",
-        # A package such as opencv4 lists dozens of libraries: keep those that are called.
+        # A package such as opencv4 lists dozens of libraries: link only those that are used.
         "-Wl,--push-state,--as-needed",
         *(["-ltorch_python"] if python == "module" else []),
         *(flag for package in packages for flag in package.ldflags),
@@ -168,21 +167,21 @@ def link_flags(
     if cuda_home is not None:
         return [*flags, f"-L{cuda_home / 'lib64'}", "-lcudart"]
     if abi == "stable" and python == "none":
-        # A missing library fails the link, with its name, and not the first import.
+        # Reports a missing library, with its name, at link time instead of at the first import.
         flags.append("-Wl,--no-undefined")
     return flags
 
 
 def linked_without_module() -> list[str]:
-    """Flags for the linker that leave out a Python module, and all that only the module calls."""
+    """Linker flags that drop a Python module and everything that only the module calls."""
     return ["-Wl,--gc-sections", f"-Wl,--version-script={_HIDE_MODULE}"]
 
 
 def default_cuda_architectures() -> list[str]:
-    """The flags of nvcc for `$TORCH_CUDA_ARCH_LIST`, or for data-centre GPUs if it is not set.
+    """The flags of nvcc for `$TORCH_CUDA_ARCH_LIST`, or for data-center GPUs if it is not set.
 
     Raises:
-        ToolchainError: the variable is not such a list.
+        ToolchainError: the variable is not a valid list.
     """
     return cuda_architectures(os.environ.get("TORCH_CUDA_ARCH_LIST") or _CUDA_ARCHITECTURES)
 
@@ -191,7 +190,7 @@ def cuda_architectures(listed: str) -> list[str]:
     """The flags of nvcc for an architecture list such as `8.0;9.0+PTX`.
 
     Raises:
-        ToolchainError: an entry is not of that form.
+        ToolchainError: an entry is not valid.
     """
     flags = []
     for entry in re.split(r"[;\s]+", listed.strip()):

@@ -1,8 +1,8 @@
-"""Asks a fork server to run a module, and exits with its status; runs the module itself if no server runs.
+"""Runs a module through a fork server, and exits with its status; without a server, runs the module itself.
 
     python -IS fork_client.py FOLDER MODULE [ARGUMENT ...]
 
-It imports nothing slow: the server exists to save time.
+It imports only small modules, because the server exists to save time.
 """
 
 import json
@@ -40,8 +40,8 @@ def main() -> None:
     server.sendall(text)
     status = int(server.recv(16) or 1)
     if status < 0:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the process that died has dumped its own
-        if -status not in (signal.SIGKILL, signal.SIGSTOP):  # which have no handlers
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the killed process has dumped its own core
+        if -status not in (signal.SIGKILL, signal.SIGSTOP):  # these cannot have handlers
             signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     sys.exit(status)

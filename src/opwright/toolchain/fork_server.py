@@ -39,17 +39,17 @@ _shared: list[tuple[str, ...]] = []
 def fork_server(modules: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Start programs in forks of a process that has imported `modules`, which saves seconds for PyTorch.
 
-    Each program runs in a separate process, forked from one in which no other program has run, so that programs do not
-    affect each other. It has the environment, the folder and the streams of its caller, which receives its exit status
-    or its signal. If no server can run, programs start without one.
+    Each program runs in a separate fork of a process in which no other program has run, so that programs do not affect
+    each other. It has the environment, working directory and streams of its caller, which receives its exit status or
+    signal. If the server cannot run, programs start without it.
 
-    If this process has an open server already, that one is used, with the modules that it imported.
+    If this process already has an open server, it is reused, with the modules that it imported.
 
     Args:
         modules: the modules to import; if one cannot be imported, the program reports it.
 
     Yields:
-        The first words of a command line, in place of `python -m`; the name of a module with a `main` follows, and its
+        The start of a command line, in place of `python -m`; append the name of a module with a `main`, and its
         arguments.
     """
     if _shared:
@@ -91,24 +91,24 @@ class _Server:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(folder / "socket"))
         self.listener.listen(64)
-        self.programs: dict[int, socket.socket] = {}  # by process: the client that waits for its end
+        self.programs: dict[int, socket.socket] = {}  # by process ID, the client that waits for it
         self.woken, waker = socket.socketpair()
         for end in (self.woken, waker):
             end.setblocking(False)
         self.waker = waker
 
     def serve(self) -> tuple[str, list[str]] | None:
-        """Fork for each client, until the process that started the server has ended.
+        """Fork for each client, until the process that started the server has exited.
 
         Returns:
-            In a forked process, the module to run and its arguments; in the server, None when it ends.
+            In a forked process, the module to run and its arguments; in the server, None when it stops.
         """
         signal.set_wakeup_fd(self.waker.fileno())
         signal.signal(signal.SIGCHLD, lambda *_: None)
         poll = select.poll()
         poll.register(self.listener, select.POLLIN)
         poll.register(self.woken, select.POLLIN)
-        poll.register(1, 0)  # reports that its reader has closed it
+        poll.register(1, 0)  # reports when its reader has closed it
         while True:
             for file, _ in poll.poll():
                 if file == 1:
@@ -138,7 +138,7 @@ class _Server:
         self, client: socket.socket, job: dict[str, Any], streams: Sequence[int]
     ) -> tuple[str, list[str]] | None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # BLAS has threads, but stops them before a fork
+            warnings.simplefilter("ignore", DeprecationWarning)  # BLAS has threads, but stops them before forking
             process = os.fork()
         if process:
             self.programs[process] = client
@@ -156,7 +156,7 @@ class _Server:
             end.close()
         os.environ.clear()
         os.environ.update(job["environment"])
-        tempfile.tempdir = None  # where it is depends on the environment
+        tempfile.tempdir = None  # depends on the environment
         os.chdir(job["folder"])
         return job["module"], job["arguments"]
 
@@ -172,13 +172,13 @@ class _Server:
                 yield client
 
     def _abandon(self, file: int) -> None:
-        """End the program whose client is gone."""
+        """Kill the program whose client is gone."""
         for process, client in self.programs.items():
             if client.fileno() == file:
                 _kill(process)
 
     def close(self) -> None:
-        """End all programs."""
+        """Kill all programs."""
         for process in self.programs:
             _kill(process)
 
@@ -201,9 +201,9 @@ def _request(client: socket.socket) -> tuple[bytes, list[int]]:
 
 def _kill(process: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process, signal.SIGKILL)  # and what it started
+        os.killpg(process, signal.SIGKILL)  # with its children
     with contextlib.suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)  # if it has no group of its own yet
+        os.kill(process, signal.SIGKILL)  # if it has no process group yet
 
 
 def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  the arguments of a signal handler
@@ -211,28 +211,27 @@ def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  the arg
 
 
 def _run(module: str) -> NoReturn:
-    """Run the `main` of a module, and end the process as an interpreter does.
+    """Run the `main` of a module, and exit as an interpreter does, except that imported modules are not freed.
 
-    Except that the interpreter would first free what was imported. In a forked process that copies most of its memory,
-    which takes a second with PyTorch.
+    Freeing them in a forked process copies most of its memory, which takes a second with PyTorch.
     """
     status: object = None
     try:
         importlib.import_module(module).main()
     except SystemExit as end:
         status = end.code
-    except BaseException:  # noqa: BLE001  as the interpreter does at the top of a program
+    except BaseException:  # noqa: BLE001  as the interpreter does for uncaught exceptions
         sys.excepthook(*sys.exc_info())
         status = 1
     if not isinstance(status, int | None):
         sys.stderr.write(f"{status}\n")  # sys.exit("message")
         status = 1
-    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  joins threads, those of executors too
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  joins threads, including those of executors
     atexit._run_exitfuncs()  # noqa: SLF001  has no public name
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # its reader, or the program, has closed it
+        with contextlib.suppress(OSError, ValueError):  # closed by its reader or by the program
             stream.flush()
-    ctypes.CDLL(None).fflush(None)  # what native code has printed
+    ctypes.CDLL(None).fflush(None)  # the output of native code
     os._exit(status or 0)
 
 
@@ -248,7 +247,7 @@ def main() -> None:
         for module in modules:
             with contextlib.suppress(Exception):
                 importlib.import_module(module)
-        gc.freeze()  # a collection in a forked process would copy the memory of all that was imported
+        gc.freeze()  # a collection in a forked process would copy the memory of all imported modules
         program = server.serve()
     finally:
         if program is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# By the name that -fuse-ld takes, the program.
+# The program for each name that -fuse-ld accepts.
 _FAST = {"mold": "ld.mold", "lld": "ld.lld"}
 
 
@@ -19,7 +19,7 @@ class Linker:
     """A linker on this machine.
 
     Attributes:
-        name: what `-fuse-ld` calls it.
+        name: its name for `-fuse-ld`.
         path: the program.
     """
 
@@ -28,12 +28,12 @@ class Linker:
 
     @property
     def flag(self) -> str:
-        """What makes the compiler link with it."""
+        """The compiler flag that selects it."""
         return f"-fuse-ld={self.name}"
 
     @property
     def identity(self) -> list[str]:
-        """What identifies it in cache keys: an upgrade changes its size or its time."""
+        """What identifies it in cache keys: an upgrade changes its size or modification time."""
         status = self.path.stat()
         return [str(self.path), str(status.st_size), str(status.st_mtime_ns)]
 
@@ -42,9 +42,9 @@ def find_fast_linker(words: Iterable[str], authors: Iterable[str]) -> Linker | N
     """The linker mold or lld, if it is on the PATH.
 
     Args:
-        words: the command line that links; None is returned if it names a linker itself.
-        authors: what the author adds to it; None is returned if the linker itself gets any of it, since linkers differ
-            in what they make of flags.
+        words: the command line that links; None is returned if it already selects a linker.
+        authors: the flags that the author adds to it; None is returned if any of them is for the linker itself, since
+            linkers interpret flags differently.
     """
     given = [*words, *authors]
     if any(word.startswith(("-fuse-ld", "--ld-path")) for word in given):

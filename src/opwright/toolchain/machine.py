@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-# Those that determine how fast numbers are computed: wider vectors, half precision, matrices.
+# The ones that affect computing speed: wider vectors, half precision, matrices.
 _INSTRUCTION_SETS = (
     *("avx", "avx2", "fma", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_tile", "amx_bf16"),
     *("asimd", "sve", "sve2", "i8mm", "bf16"),
@@ -23,8 +23,8 @@ class Machine:
 
     Attributes:
         processor: the model, as the system names it.
-        processors: how many this process may use.
-        instruction_sets: those of the processor's instruction sets that matter for computing.
+        processors: the number of CPUs that this process may use.
+        instruction_sets: the processor's instruction sets that affect computing speed.
         memory_bytes: its memory.
         python: the version of Python.
     """

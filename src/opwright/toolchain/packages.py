@@ -43,7 +43,7 @@ def find_package(name: str) -> Package:
     answer = run([program, "--print-errors", "--modversion", name], check=False)
     if answer.exit_code != 0:
         msg = (
-            f"the package {name!r} is not installed, or pkg-config cannot see it: looked for {name}.pc. "
+            f"the package {name!r} is not installed, or pkg-config cannot find it: looked for {name}.pc. "
             f"Install its development files (for opencv4: libopencv-dev), or add their folder to PKG_CONFIG_PATH"
         )
         raise ToolchainError(msg)
@@ -60,7 +60,7 @@ def package_versions(names: Iterable[str]) -> dict[str, str]:
     """
     listed = list(names)
     program = _pkg_config(", ".join(listed))
-    # One process for all of them, unless one is missing: pkg-config then prints no versions at all.
+    # One process for all packages, unless one is missing: pkg-config then prints no version.
     answer = run([program, "--modversion", *listed], check=False)
     versions = answer.output.split()
     if answer.exit_code == 0 and len(versions) == len(listed):
@@ -78,11 +78,11 @@ def _pkg_config(wanted: str) -> str:
 
 
 def _as_system(cflags: list[str]) -> list[str]:
-    """`-I` as `-isystem`: the author of an operator cannot fix warnings in third-party headers."""
+    """`cflags` with `-isystem` for `-I`, because an author cannot fix warnings in third-party headers."""
     flags: list[str] = []
     for flag in cflags:
         if not flag.startswith("-I"):
             flags.append(flag)
-        elif Path(flag[2:]) != Path("/usr/include"):  # a default; naming it breaks #include_next
+        elif Path(flag[2:]) != Path("/usr/include"):  # a default; passing it breaks #include_next
             flags += ["-isystem", flag[2:]]
     return flags

@@ -59,7 +59,7 @@ def find_pytorch() -> PyTorch:
     version = facts.get("__version__") or "0"
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
     if numbers < OLDEST:
-        msg = f"PyTorch {version} is too old: opwright needs {OLDEST[0]}.{OLDEST[1]} or newer, for its stable ABI"
+        msg = f"PyTorch {version} is too old: opwright requires {OLDEST[0]}.{OLDEST[1]} or newer, for its stable ABI"
         raise ToolchainError(msg)
     if not (root / "include" / "torch" / "csrc" / "stable" / "library.h").is_file():
         msg = f"PyTorch {version} at {root} has no C++ headers: install the complete torch package"
@@ -68,7 +68,7 @@ def find_pytorch() -> PyTorch:
 
 
 def _version_facts(file: Path) -> dict[str, str | None]:
-    # `torch/version.py` is a list of plain assignments; importing torch for them would take a second.
+    # `torch/version.py` contains only plain assignments; importing torch to read them would take a second.
     try:
         text = file.read_text()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Finds in a compiler's output why opwright's or PyTorch's headers rejected a kernel, and states it in one sentence."""
+"""Extracts from a compiler's output, in one sentence, why opwright's or PyTorch's headers rejected a kernel."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _SENTENCES = {
     "the_schema_is_malformed": "the schema is malformed",
     "no_such_operator_is_defined": "no operator of this name is defined",
 }
-# PyTorch's own headers: an error in them, and the author's line that registers the kernel. g++ writes the line before
-# the error, clang++ and nvcc after it.
+# An error in PyTorch's own headers, and the author's line that registers the kernel. g++ prints the line before the
+# error, clang++ and nvcc after it.
 _IN_TORCH = re.compile(r"^\S*/torch/include/(?:ATen/core|c10|torch)/[^\s:(]+[:(]\d+.*?error: (.*)")
 _TORCH_PLACE = re.compile(
     r"^(\S+?:\d+:\d+): +required from here|^(\S+?:\d+:\d+): note: in instantiation .* requested here"
@@ -33,7 +33,7 @@ _PREFIX = re.compile(
     r"^static assertion failed(?: due to requirement .*?| with)?:? ?\"?(?:INVALID TYPE: "
     r"|You tried to register a kernel with an unsupported (?:integral )?(?:input|output) type[:.] ?)?"
 )
-# What PyTorch's headers say, and what to use in C++.
+# The messages of PyTorch's headers, and what to use in C++ instead.
 _INSTEAD = (
     (re.compile(r"vector<bool>"), "std::vector<bool>: use c10::List<bool>"),
     (re.compile(r"float is not supported|type: float\b"), "float: use double, which the schema calls float"),
@@ -47,7 +47,7 @@ class Refusal:
     """Why opwright's or PyTorch's headers rejected a kernel.
 
     Attributes:
-        text: the reason in one sentence, with its place in the author's source.
+        text: the reason in one sentence, with its location in the author's source.
         is_signature: whether the kernel's signature differs from its schema.
     """
 
@@ -94,8 +94,8 @@ def torch_refusal(leading: list[str], error: str, following: list[str]) -> Refus
         return None
     place = places[-1]
     where = place[1] or place[2] or f"{place[4]}:{place[3]}"
-    said = _PREFIX.sub("", found[1]).rstrip('"')
-    what = next((instead for pattern, instead in _INSTEAD if pattern.search(found[1])), said)
+    message = _PREFIX.sub("", found[1]).rstrip('"')
+    what = next((instead for pattern, instead in _INSTEAD if pattern.search(found[1])), message)
     text = f"{where}: error: PyTorch does not support a type in the signature of this kernel: {what}"
     if kernel := next((kernel for line in around if (kernel := _KERNEL.search(line))), None):
         text += f"\n  kernel:    {kernel[2]}\n  signature: {kernel[1]}"

@@ -1,4 +1,4 @@
-"""Runs programs: the only place in opwright that starts another one."""
+"""Runs other programs; no other module of opwright starts one."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from opwright.errors import BuildError, SignatureError, ToolchainError
 from opwright.toolchain.diagnostics import first_error
+from opwright.toolchain.signals import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Completed:
-    """A program that has ended.
+    """A program that has exited.
 
     Attributes:
         command: the command line, ready to paste into a shell.
-        output: what it printed on both of its streams, in order.
-        exit_code: its exit status; negative for the signal that ended it.
+        output: its stdout and stderr, in order.
+        exit_code: its exit status; the negative number of the signal that killed it, if any.
         timed_out: whether it was killed at its time limit.
     """
 
@@ -44,7 +45,7 @@ class Completed:
 
 
 class TimeLimit:
-    """The time until a program is killed, which can begin again.
+    """The time after which a program is killed; it can be restarted.
 
     Args:
         seconds: the limit in seconds.
@@ -56,11 +57,11 @@ class TimeLimit:
 
     @property
     def left_s(self) -> float:
-        """The time that is left, in seconds."""
+        """The remaining time, in seconds."""
         return self._end - time.monotonic()
 
     def restart(self) -> None:
-        """Begin again: the program has made progress."""
+        """Restart the limit, because the program has made progress."""
         self._end = time.monotonic() + self._seconds
 
 
@@ -73,19 +74,19 @@ def run(
     check: bool = True,
     timeout_s: float | TimeLimit | None = None,
 ) -> Completed:
-    """Run a program to its end and keep what it prints.
+    """Run a program until it exits, and capture its output.
 
     Args:
         command: the program and its arguments; no shell is involved.
         cwd: the folder to run in.
-        env: variables to set in addition to this process's own.
+        env: environment variables in addition to those of this process.
         on_line: called with each line as it is printed, for progress.
         check: raise if the exit status is not zero.
-        timeout_s: kill the program, and what it started, after this many seconds or at this limit.
+        timeout_s: kill the program and its children after this many seconds or at this limit.
 
     Raises:
         ToolchainError: the program does not exist or cannot be run.
-        BuildError: it failed, and `check` is set; the message contains the first error, its place and the command.
+        BuildError: it failed, and `check` is set; the message contains the first error, its location and the command.
     """
     process: subprocess.Popen[str] = _start(
         command,
@@ -96,7 +97,7 @@ def run(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        # A separate group can be killed as a whole. Without a limit it stays in ours, and Ctrl-C reaches it.
+        # A separate process group can be killed as a whole. Without a limit, Ctrl-C must reach the program.
         start_new_session=timeout_s is not None,
     )
     printed: list[str] = []
@@ -107,7 +108,7 @@ def run(
             printed.append(text)
             if on_line is not None:
                 on_line(text.rstrip("\n"))
-        process.wait()  # here, within the time limit: it may have closed its streams and still run
+        process.wait()  # within the time limit: a program may close its streams and continue to run
     completed = Completed(shlex.join(map(str, command)), "".join(printed), process.returncode, timed_out.is_set())
     if check and completed.exit_code != 0:
         raise failure(completed)
@@ -150,7 +151,7 @@ def _killed_after(process: subprocess.Popen[str], timeout_s: float | TimeLimit |
 
 
 class Attached:
-    """A program that runs while this one goes on, with the same streams, but out of reach of the terminal's Ctrl-C.
+    """A program that runs in the background with the same streams, but does not receive the terminal's Ctrl-C.
 
     Args:
         command: the program and its arguments; no shell is involved.
@@ -166,11 +167,11 @@ class Attached:
         )
 
     def exit_code(self) -> int | None:
-        """Its exit status, negative for the signal that ended it; None while it runs."""
+        """Its exit status, or the negative number of the signal that killed it; None while it runs."""
         return self._process.poll()
 
     def stop(self, patience_s: float = 20.0) -> None:
-        """End it and what it started: by SIGTERM, so that it cleans up, and by force after `patience_s` seconds."""
+        """Stop it and its children with SIGTERM, so that it cleans up, and kill them after `patience_s` seconds."""
         for number, limit_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, None)):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
@@ -184,7 +185,7 @@ def start_piped(
 ) -> subprocess.Popen[bytes]:
     """Start a program whose three streams are pipes to this process.
 
-    It is out of reach of the terminal's Ctrl-C: whoever starts it ends it.
+    It does not receive the terminal's Ctrl-C: the caller must stop it.
 
     Args:
         command: the program and its arguments; no shell is involved.
@@ -203,17 +204,17 @@ def start_piped(
 
 
 def run_forked(act: Callable[[], None], *, timeout_s: float) -> Completed:
-    """Run a function in a forked copy of this process, for what may end a process.
+    """Run a function that may crash in a fork of this process.
 
-    The copy has no other threads, and what the function changes in it has no effect here.
+    The fork has no other threads, and does not affect the state of this process.
 
     Args:
-        act: the function. The text of an exception that it raises is printed after a NUL; the exit status is then 1.
-        timeout_s: kill the copy after this many seconds.
+        act: the function. If it raises, the exception's text is printed after a NUL, and the exit status is 1.
+        timeout_s: kill the fork after this many seconds.
     """
     with tempfile.TemporaryFile() as printed:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of other threads, which `act` does not need
+            warnings.simplefilter("ignore", DeprecationWarning)  # about other threads, which `act` does not need
             process = os.fork()
         if process == 0:
             _act_and_end(act, printed.fileno())
@@ -245,14 +246,14 @@ def _act_and_end(act: Callable[[], None], output: int) -> NoReturn:
 
 
 def become(command: Sequence[str | Path]) -> NoReturn:
-    """Replace this process by a program, which inherits its streams and receives its signals.
+    """Replace this process with a program, which inherits its streams and receives its signals.
 
     Raises:
         ToolchainError: the program does not exist or cannot be run.
     """
     line = [str(word) for word in command]
     try:
-        os.execv(line[0], line)  # noqa: S606  no shell is wanted
+        os.execv(line[0], line)  # noqa: S606  no shell is needed
     except OSError as error:
         raise _not_runnable(line, error) from error
 
@@ -263,7 +264,7 @@ def failure(completed: Completed, what: str = "the command failed") -> BuildErro
     ended = (
         "was killed at its time limit"
         if completed.timed_out
-        else f"was ended by signal {-completed.exit_code}"
+        else f"was killed by {signal_name(-completed.exit_code)}"
         if completed.exit_code < 0
         else f"exited with {completed.exit_code}"
     )

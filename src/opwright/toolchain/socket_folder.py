@@ -1,4 +1,4 @@
-"""A temporary folder for a Unix socket, whose path has to be short."""
+"""A temporary folder for a Unix socket, whose path must be short."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # The system stores the path of a socket in about 100 bytes: 108 on Linux, 104 on macOS. The rest is for the names of
 # the folder and of the socket in it.
 _LONGEST_PARENT = 64
-_SHORT_PARENT = Path("/tmp")  # noqa: S108  the folder in it is made by tempfile, which only this user can open
+_SHORT_PARENT = Path("/tmp")  # noqa: S108  tempfile creates a folder in it that only this user can open
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Whole benches of a small library, compiled references among the rows."""
+"""Complete benches of a small library, including compiled references."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rows(cell: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in cell["rows"]}
 
 
-def test_all_four_rows_are_timed_and_what_is_wrong_is_not(tmp_path: Path) -> None:
+def test_all_four_rows_are_timed_except_wrong_ones(tmp_path: Path) -> None:
     asked = ("--rounds", "3", "--threads", "1", "--size", "64 rows", "--size", "sample")
     ended = bench(TIMED, *asked, "--html", tmp_path / "page.html", "--json", tmp_path / "report.json")
     assert ended.returncode == 1, ended.stderr
@@ -67,7 +67,7 @@ def test_all_four_rows_are_timed_and_what_is_wrong_is_not(tmp_path: Path) -> Non
     assert "shifted has no sweep, so its samples are timed" in page
 
 
-def test_what_is_right_ends_with_0_and_a_mistyped_name_with_that_of_op_py() -> None:
+def test_a_correct_library_exits_with_0_and_an_unknown_operator_with_the_spec_code() -> None:
     right = bench(TIMED, "--op", "mixed", "--no-compile", "--rounds", "2", "--direction", "forward", "--json", "-")
     assert right.returncode == 0, right.stderr
     report = json.loads(right.stdout)
@@ -81,7 +81,7 @@ def test_what_is_right_ends_with_0_and_a_mistyped_name_with_that_of_op_py() -> N
 
 
 @pytest.mark.needs("cuda")
-def test_on_a_gpu_everything_is_timed_by_its_clock() -> None:
+def test_on_a_gpu_all_rows_are_timed_by_its_clock() -> None:
     asked = ("--device", "cuda", "--rounds", "3", "--op", "mixed", "--size", "64 rows", "--json", "-")
     ended = bench(TIMED, *asked)
     assert ended.returncode == 0, ended.stderr

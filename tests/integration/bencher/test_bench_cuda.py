@@ -1,4 +1,4 @@
-"""A whole bench on a GPU: its rows, its clocks, its rates, and work on a stream that nobody waits for."""
+"""A complete bench on a GPU: rows, clocks, rates, and work on a stream that the current stream does not wait for."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from tests.integration.bencher.test_bench import bench, rows
 
 SIDE_STREAM = Path(__file__).parents[2] / "packages" / "side_stream"
-SPUN_S = 200e-6  # as cuda.cu has it
+SPUN_S = 200e-6  # as in cuda.cu
 
 pytestmark = pytest.mark.needs("cuda", "nvcc")
 
 
 class Benched(NamedTuple):
-    """A bench on a GPU: what it printed, its JSON, and its page; empty without matplotlib."""
+    """A bench on a GPU: its output, its JSON, and its page, which is empty without matplotlib."""
 
     printed: str
     report: dict[str, Any]
@@ -42,7 +42,7 @@ def benched(tmp_path_factory: pytest.TempPathFactory) -> Benched:
     return Benched(ended.stdout, report, (folder / "page.html").read_text() if page else "")
 
 
-def test_every_row_is_timed_and_a_backward_alone_has_no_cuda_graph(benched: Benched) -> None:
+def test_every_row_is_timed_but_a_separate_backward_has_no_cuda_graph(benched: Benched) -> None:
     directions = ["forward", "recorded", "backward", "both"]
     assert [cell["direction"] for cell in benched.report["cells"]] == ["forward", *directions]
     for direction in directions:
@@ -56,13 +56,13 @@ def test_every_row_is_timed_and_a_backward_alone_has_no_cuda_graph(benched: Benc
         assert statuses == expected, {name: row["reason"] for name, row in found.items()}
 
 
-def test_work_on_a_stream_that_nobody_waits_for_is_timed_to_its_end_and_noted(benched: Benched) -> None:
+def test_work_on_a_separate_stream_is_timed_to_its_end_and_noted(benched: Benched) -> None:
     native = rows(benched.cell("aside"))["native"]
     assert native["other_streams"] is True
-    # The kernel measures these itself, so that no GPU is faster.
+    # The kernel measures this time itself, so it is the same on every GPU.
     assert native["seconds"]["median"] > 0.9 * SPUN_S
     assert native["cold_seconds"]["median"] > 0.9 * SPUN_S
-    assert "native of aside works on a stream of its own" in " ".join(benched.report["notes"])
+    assert "native of aside works on a separate stream" in " ".join(benched.report["notes"])
     others = [row for cell in benched.report["cells"] for row in cell["rows"] if "seconds" in row and row != native]
     assert not any(row["other_streams"] for row in others)
 
@@ -80,7 +80,7 @@ def test_each_row_has_a_cold_time_a_host_time_and_rates(benched: Benched) -> Non
             assert row["rates"]["of_copy"] > 0
 
 
-def test_matrix_products_have_rates_of_their_own(benched: Benched) -> None:
+def test_matrix_products_have_separate_rates(benched: Benched) -> None:
     forward = 2 * 256**3
     for direction, flops in (("forward", forward), ("backward", forward), ("both", 2 * forward)):
         cell = benched.cell("projected", direction)
@@ -92,7 +92,7 @@ def test_matrix_products_have_rates_of_their_own(benched: Benched) -> None:
     assert benched.cell("aside")["gpu"]["flops"] == 0
 
 
-def test_the_clocks_are_recorded_or_a_note_says_that_they_are_unknown(benched: Benched) -> None:
+def test_the_clocks_are_recorded_or_noted_as_unknown(benched: Benched) -> None:
     unknown = any("the clocks of the GPU are unknown" in note for note in benched.report["notes"])
     assert (benched.report["machine"]["gpu_state"] is None) is unknown
     for cell in benched.report["cells"]:
@@ -100,7 +100,7 @@ def test_the_clocks_are_recorded_or_a_note_says_that_they_are_unknown(benched: B
             assert unknown or state["sm_max_mhz"] >= state["sm_mhz"] > 0
 
 
-def test_the_figures_of_a_gpu_are_printed_and_on_the_page(benched: Benched) -> None:
+def test_the_gpu_figures_are_on_the_terminal_and_on_the_page(benched: Benched) -> None:
     for words in ("graphed", "cold", "host", "GB/s", "% of copy", "TFLOP/s", "% of GEMM"):
         assert words in benched.printed
         assert words in benched.page or not benched.page

@@ -1,4 +1,4 @@
-"""Benches of native kernels that are right when they are verified, and cheat when they are timed."""
+"""Benches of native kernels that are correct when they are verified, and cheat when they are timed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.integration.bencher.test_bench import bench, rows
 
 CHEATS = Path(__file__).parents[2] / "packages" / "cheats"
 CHANGED = "wrong when timed: the result changed after the call had returned"
-# What the reason begins with. Threads are late on a machine that is busy, and results then only wrong.
+# The start of the reason. On a busy machine threads may be late, so that results are just wrong.
 WRONG = {
     "cached_by_pointer": ("wrong when timed: float32 (",),
     "cached_by_fingerprint": ("wrong when timed: float32 (",),
@@ -47,7 +47,7 @@ def test_a_kernel_that_cheats_when_timed_has_no_time(
     assert "seconds" not in found["native"]
 
 
-def test_a_kernel_that_does_its_work_in_each_call_is_timed(cells: dict[tuple[str, str], dict[str, Any]]) -> None:
+def test_a_kernel_that_does_not_cheat_is_timed(cells: dict[tuple[str, str], dict[str, Any]]) -> None:
     for size in ("small", "large"):
         for row in cells["honest", size]["rows"]:
             assert row["status"] == "timed", row["reason"]

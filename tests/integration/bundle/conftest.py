@@ -1,4 +1,4 @@
-"""Bundles that several tests look at: shipped once, by the command line."""
+"""Bundles that several tests use, shipped once by the command line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PACKAGES = Path(__file__).parents[2] / "packages"
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle, and what the command said on its two streams."""
+    """A bundle, and the output of the command on its two streams."""
 
     path: Path
     out: str
@@ -35,7 +35,7 @@ class Bundle:
 
 
 class ShipOnce(Protocol):
-    """Ships with these arguments, once a session; `{folder}` in a variable is a folder of its own."""
+    """Ships with these arguments, once per session; `{folder}` in a variable is a new folder."""
 
     def __call__(self, name: str, *arguments: str, **environment: str) -> Bundle: ...
 
@@ -71,12 +71,12 @@ def scripted(ship_once: ShipOnce) -> Bundle:
     return ship_once("scripted", f"{MODELS}:net", "--ops", str(PACKAGES / "timed"))
 
 
-# A cache of its own, which a test may empty, and a folder of its own for temporary files.
+# A separate cache, which a test may empty, and a separate folder for temporary files.
 OF_PACKAGES = {"OPWRIGHT_CACHE": "{folder}/cache", "TMPDIR": "{folder}"}
 
 
 @pytest.fixture(scope="session")
 def packaged(ship_once: ShipOnce) -> Bundle:
-    """The model `net` in a package of AOTInductor's."""
+    """The model `net` in an AOTInductor package."""
     timed = str(PACKAGES / "timed")
     return ship_once("packaged", f"{MODELS}:net", "--ops", timed, "--format", "aoti", **OF_PACKAGES)

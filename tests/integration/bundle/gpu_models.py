@@ -1,4 +1,4 @@
-"""Models to ship for a GPU: each takes rows in its first dimension."""
+"""Models to ship for a GPU, with rows in their first dimension."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEPS, INPUTS, STATE = 6, 32, 64
 
 
 class Convolutions(nn.Module):
-    """Two convolutions with long sums, so that products in TF32 would change the results."""
+    """Two convolutions with long sums, whose results would change if they were multiplied in TF32."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Convolutions(nn.Module):
 
 
 class Sequences(nn.Module):
-    """The states of ops/lltm's operator after each step, of rows of steps."""
+    """The states of the operator of ops/lltm after each step, for rows of steps."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Sequences(nn.Module):
 
 
 class Lookup(nn.Module):
-    """Rows of a table by their numbers; of a number that is too large, a kernel's assertion fails."""
+    """Rows of a table by index; an index that is too large makes a kernel's assertion fail."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Lookup(nn.Module):
 
 
 class Pairs(nn.Module):
-    """The sums of the products of each row with all rows: their number is what takes the memory."""
+    """For each row, the sum of its products with all rows, which needs memory for all pairs."""
 
     def forward(self, rows: Tensor) -> Tensor:
         return torch.outer(rows, rows).sum(1)
@@ -86,7 +86,7 @@ def pairs() -> nn.Module:
 
 
 def rows_of(name: str, count: int) -> Tensor:
-    """Rows of one of the models, the same each time."""
+    """Rows for one of the models, the same each time."""
     generator = torch.Generator().manual_seed(count)
     if name == "lookup":
         return torch.randint(4, (count,), generator=generator)

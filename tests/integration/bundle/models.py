@@ -1,4 +1,4 @@
-"""Models of a few layers, to ship: each takes pictures (N, 3, H, W) in float32."""
+"""Small models to ship, with pictures (N, 3, H, W) in float32 as inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def samples() -> Iterator[Tensor]:
 
 
 class Net(nn.Module):
-    """A convolution over an operator of the library `timed`."""
+    """A convolution of the output of an operator of the library `timed`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Net(nn.Module):
 
 
 class Plain(nn.Module):
-    """No operator but PyTorch's own."""
+    """Uses only PyTorch's own operators."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,56 +47,56 @@ class Plain(nn.Module):
 
 
 class Unscriptable(Plain):
-    """What TorchScript's compiler does not take, and a trace does."""
+    """Can be traced, but not scripted."""
 
     def forward(self, image: Tensor, *_: object) -> Tensor:
         return super().forward(image)
 
 
 class Branching(nn.Module):
-    """What a trace gets wrong: the way depends on the number of pictures."""
+    """A trace is wrong: the branch depends on the number of pictures."""
 
     def forward(self, image: Tensor, *_: object) -> Tensor:
         return image + 1 if len(image) > 2 else image * 3
 
 
 class DecidingOnValues(nn.Module):
-    """What a trace gets wrong where no sample shows it: the way depends on the values."""
+    """A trace is wrong, but no sample shows it: the branch depends on the values."""
 
     def forward(self, image: Tensor, *_: object) -> Tensor:
         return image + 1 if image.sum() > -1e9 else image * 3
 
 
 class BranchingOnSizes(nn.Module):
-    """What an export narrows to the sizes of one of two ways."""
+    """An export narrows the sizes to those of one branch."""
 
     def forward(self, image: Tensor) -> Tensor:
         return image + 1 if image.shape[0] > 4 else image * 3
 
 
 class BranchingOnOneSize(nn.Module):
-    """What an export gets wrong at one size in the middle of the range."""
+    """An export is wrong at one size in the middle of the range."""
 
     def forward(self, image: Tensor) -> Tensor:
         return image + 1 if image.shape[0] == 4 else image * 3
 
 
 class Counting(nn.Module):
-    """What an export fixes to one size."""
+    """An export fixes the size."""
 
     def forward(self, image: Tensor) -> Tensor:
         return torch.stack([image[number] + number for number in range(image.shape[0])])
 
 
 class BranchingOnValues(nn.Module):
-    """What cannot be exported at all."""
+    """Cannot be exported."""
 
     def forward(self, image: Tensor) -> Tensor:
         return image + 1 if image.sum() > 0 else image * 3
 
 
 class Fragile(nn.Module):
-    """What differs when the norm is folded into the convolution: a difference of nearly equal numbers."""
+    """Changes when the norm is folded into the convolution: it computes a difference of nearly equal numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class Fragile(nn.Module):
 
 
 class Calls(nn.Module):
-    """An operator without a kernel in native code."""
+    """Calls an operator without a native kernel."""
 
     def forward(self, image: Tensor) -> Tensor:
         result: Tensor = torch.ops.half_native.only_described(image)
@@ -171,7 +171,7 @@ def calls() -> nn.Module:
 
 
 class Added(nn.Module):
-    """Two inputs that have to have the same number of rows."""
+    """Two inputs that must have the same number of rows."""
 
     def forward(self, one: Tensor, other: Tensor) -> Tensor:
         return one * 2 + other

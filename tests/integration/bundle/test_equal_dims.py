@@ -1,4 +1,4 @@
-"""Dimensions of two inputs that must be of equal size: a package's code would read beyond the smaller one."""
+"""Dimensions of two inputs that must have equal sizes: a package's code would read past the end of the smaller one."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ def test_the_manifest_lists_the_dimensions_that_the_export_found_to_be_equal(shi
 
 
 @pytest.mark.parametrize(("rows", "code"), [(7, 0), (6, 40), (8, 40)])
-def test_the_host_refuses_sizes_that_are_each_in_range_but_not_equal(
+def test_the_host_rejects_sizes_that_are_in_range_but_not_equal(
     shipped: Shipped, tmp_path: Path, rows: int, code: int
 ) -> None:
     np.savez(tmp_path / "inputs.npz", one=np.ones((7, 4), np.float32), other=np.ones((rows, 4), np.float32))
     command = [str(word) for word in (host_program(), shipped.path, "--input", tmp_path / "inputs.npz")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     refusal = (
-        f"host: the input other has the size {rows} in dimension 0; expected 7, as dimension 0 of the input one has\n"
+        f"host: the input other has the size {rows} in dimension 0; expected 7, the size of dimension 0 of the input "
+        "one\n"
     )
     assert (done.returncode, done.stderr) == (code, refusal if code else "")

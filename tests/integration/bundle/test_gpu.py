@@ -1,4 +1,4 @@
-"""Bundles for a GPU, of both formats: shipped, verified, run in the host, and refused where they do not belong."""
+"""Bundles for a GPU, in both formats: shipped, verified, run in the host, and rejected on other devices."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ pytestmark = pytest.mark.needs("cuda", "nvcc")
 
 LLTM = Path(__file__).parents[3] / "ops" / "lltm"
 NAMES, FORMATS = ("convolutions", "sequences"), ("torchscript", "aoti")
-# Of two engines that compute in float32, in sums of some hundred numbers of a magnitude of 1.
+# For two engines that compute in float32, in sums of some hundred numbers with a magnitude of 1.
 RELATIVE, ABSOLUTE = 1e-4, 1e-5
 
 
 class ShipGpu(Protocol):
-    """Ships one of the models of gpu_models.py for the GPU, once a session."""
+    """Ships one of the models of gpu_models.py for the GPU, once per session."""
 
     def __call__(self, name: str, format: str, *more: str) -> Path: ...
 
@@ -61,7 +61,7 @@ def _dtype(name: str) -> str:
     return "int64" if name == "lookup" else "float32"
 
 
-# A process of its own, which no other has forked: a forked one cannot use a GPU that its parent has used.
+# A new process: a forked one could not use a GPU that its parent has used.
 def _ship(model: str, output: Path, *words: str) -> None:
     command = [sys.executable, "-m", "opwright", "ship", model, "-o", str(output), "--device", "cuda", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -73,7 +73,7 @@ def _manifest(bundle: Path) -> Manifest:
 
 
 def _changed(bundle: Path, folder: Path, change: Callable[[Any], object]) -> Path:
-    """A copy of which the manifest says something else, with its digest."""
+    """A copy with a changed manifest and its digest."""
     copied = Path(shutil.copytree(bundle, folder / "changed"))
     manifest = json.loads((copied / "manifest.json").read_text())
     change(manifest)
@@ -95,7 +95,7 @@ def _capability() -> str:
 
 
 def _expected(name: str, rows: torch.Tensor) -> np.ndarray[Any, Any]:
-    """What the model gives on the CPU."""
+    """The output of the model on the CPU."""
     if name == "sequences":
         opwright.open(LLTM)
     model = getattr(gpu_models, name)().eval()
@@ -106,9 +106,7 @@ def _expected(name: str, rows: torch.Tensor) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", NAMES)
-def test_the_manifest_says_which_gpus_it_is_for_and_goldens_lie_on_the_cpu(
-    ship_gpu: ShipGpu, name: str, format: str
-) -> None:
+def test_the_manifest_lists_the_gpus_and_goldens_are_on_the_cpu(ship_gpu: ShipGpu, name: str, format: str) -> None:
     bundle = ship_gpu(name, format)
     manifest = _manifest(bundle)
     assert manifest.device == "cuda"
@@ -126,19 +124,19 @@ def test_the_manifest_says_which_gpus_it_is_for_and_goldens_lie_on_the_cpu(
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", NAMES)
-def test_the_host_verifies_it_and_says_nothing_else(ship_gpu: ShipGpu, name: str, format: str) -> None:
+def test_the_host_verifies_the_bundle_and_prints_nothing_else(ship_gpu: ShipGpu, name: str, format: str) -> None:
     bundle = ship_gpu(name, format)
     done = _host(bundle, "--verify", "--json", "-")
     assert (done.returncode, done.stderr) == (0, "")
     said = json.loads(done.stdout)
     assert said["device"] == "cuda"
-    # With TF32 on one side, and not on the other, it would be about ten times as far.
+    # With TF32 on only one side, the deviation would be about ten times as large.
     assert said["farthest"] <= _manifest(bundle).tolerance
 
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", NAMES)
-def test_the_host_gives_what_python_gives_in_repeated_runs_of_several_runners(
+def test_repeated_runs_on_several_runners_of_the_host_match_python(
     ship_gpu: ShipGpu, tmp_path: Path, name: str, format: str
 ) -> None:
     rows = gpu_models.rows_of(name, 4)
@@ -154,7 +152,7 @@ def test_the_host_gives_what_python_gives_in_repeated_runs_of_several_runners(
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_batch_on_the_stream_is_right_row_by_row(ship_gpu: ShipGpu, name: str, format: str) -> None:
+def test_a_batch_on_the_stream_is_correct_row_by_row(ship_gpu: ShipGpu, name: str, format: str) -> None:
     rows = gpu_models.rows_of(name, 7)
     found = opwright.Predictor(ship_gpu(name, format), batch=3)({"rows": rows.numpy()})
     (output,) = (found[key] for key in found if key != "rows")
@@ -177,7 +175,7 @@ def test_bfloat16_inside_is_within_its_tolerance(ship_gpu: ShipGpu, format: str)
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".pt2"])
-def test_a_model_that_was_saved_on_the_cpu_moves_to_the_gpu(tmp_path: Path, suffix: str) -> None:
+def test_a_model_saved_on_the_cpu_moves_to_the_gpu(tmp_path: Path, suffix: str) -> None:
     model, (sample, *_) = gpu_models.convolutions().eval(), gpu_models.samples_of("convolutions")
     path = tmp_path / f"model{suffix}"
     if suffix == ".pt":
@@ -191,7 +189,7 @@ def test_a_model_that_was_saved_on_the_cpu_moves_to_the_gpu(tmp_path: Path, suff
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_module_and_samples_on_the_gpu_are_taken_and_left_there(tmp_path: Path) -> None:
+def test_a_module_and_samples_on_the_gpu_are_accepted_and_stay_there(tmp_path: Path) -> None:
     model = gpu_models.convolutions().cuda()
     allowed = torch.backends.cudnn.allow_tf32
     opwright.ship(model, output=tmp_path / "b", device="cuda", samples=[gpu_models.rows_of("convolutions", 2).cuda()])
@@ -203,14 +201,14 @@ def test_a_module_and_samples_on_the_gpu_are_taken_and_left_there(tmp_path: Path
         assert _host(bundle, "--verify").returncode == 0
 
 
-def test_an_operator_without_a_cuda_kernel_is_refused(tmp_path: Path) -> None:
+def test_an_operator_without_a_cuda_kernel_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="the model calls timed::mixed, which has no native kernel for the CUDA in"):
         opwright.ship(f"{MODELS}:net", [PACKAGES / "timed"], output=tmp_path / "b", device="cuda")
 
 
-def test_a_library_for_other_gpus_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_for_other_gpus_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opwright.bundle.ship.capability", lambda: (7, 5))
-    with pytest.raises(BundleError, match=r"compiled for GPUs of compute capability .*, and this one has 7\.5: name"):
+    with pytest.raises(BundleError, match=r"compiled for GPUs of compute capability .*, but this GPU has 7\.5: add"):
         opwright.ship(f"{gpu_models.__file__}:sequences", [LLTM], output=tmp_path / "b", device="cuda")
 
 
@@ -229,10 +227,10 @@ def test_the_generation_of_the_gpu_is_checked(
         assert f"GPUs of compute capability {listed}, and this one has {_capability()}: ship the model" in done.stderr
 
 
-def test_where_no_gpu_is_visible_it_is_refused(ship_gpu: ShipGpu) -> None:
+def test_a_bundle_for_a_gpu_is_rejected_if_no_gpu_is_visible(ship_gpu: ShipGpu) -> None:
     done = _host(ship_gpu("convolutions", "torchscript"), "--verify", CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 29
-    assert "the bundle was made for cuda, and PyTorch finds no GPU here" in done.stderr
+    assert "the bundle was made for cuda, but PyTorch finds no GPU" in done.stderr
 
 
 def test_a_package_for_the_gpu_is_not_run_on_the_cpu(ship_gpu: ShipGpu, tmp_path: Path) -> None:
@@ -242,7 +240,7 @@ def test_a_package_for_the_gpu_is_not_run_on_the_cpu(ship_gpu: ShipGpu, tmp_path
     assert "was compiled for cuda; expected one for cpu: ship the model again" in done.stderr
 
 
-def test_a_failed_assertion_of_a_kernel_is_an_error_with_a_code(ship_gpu: ShipGpu, tmp_path: Path) -> None:
+def test_a_failed_assertion_of_a_kernel_is_an_error_with_an_exit_code(ship_gpu: ShipGpu, tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", np.array([1, 4]))
     done = _host(ship_gpu("lookup", "torchscript"), "--input", tmp_path / "rows.npy")
     assert done.returncode == 42
@@ -251,7 +249,7 @@ def test_a_failed_assertion_of_a_kernel_is_an_error_with_a_code(ship_gpu: ShipGp
     assert "CUDA error: device-side assert triggered" in line
 
 
-def test_a_row_that_loses_the_gpu_costs_no_other_row(ship_gpu: ShipGpu) -> None:
+def test_a_row_that_loses_the_gpu_does_not_affect_other_rows(ship_gpu: ShipGpu) -> None:
     predictor = opwright.Predictor(ship_gpu("lookup", "torchscript"), batch=2, on_error="keep")
     found = predictor({"rows": np.array([0, 1, 2, 4, 3, 1])})
     assert list(found["status"]) == ["ok", "ok", "ok", "run_failed", "ok", "ok"]
@@ -260,8 +258,8 @@ def test_a_row_that_loses_the_gpu_costs_no_other_row(ship_gpu: ShipGpu) -> None:
     assert output[4].tolist() == [18.0, 20.0, 22.0]
 
 
-def test_more_memory_than_there_is_is_an_error_and_the_next_request_is_right(ship_gpu: ShipGpu, tmp_path: Path) -> None:
-    many = 2**18  # whose pairs take 256 GiB
+def test_running_out_of_memory_is_an_error_and_the_next_request_succeeds(ship_gpu: ShipGpu, tmp_path: Path) -> None:
+    many = 2**18  # all pairs need 256 GiB
     changed = _changed(ship_gpu("pairs", "torchscript"), tmp_path, lambda manifest: _allow(manifest, many))
     np.save(tmp_path / "large.npy", np.zeros(many, np.float32))
     np.save(tmp_path / "rows.npy", gpu_models.rows_of("pairs", 2).numpy())

@@ -1,4 +1,4 @@
-"""Nothing that a data file carries is run, whichever option names the file."""
+"""Code in a data file never runs, whichever option names the file."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def samples():
     yield (torch.ones(4, 3),)
 """
 Command = Callable[[Path], list[str]]
-# Every option of every verb that reads a file of data. The rest of what is read is code: op.py, sources, libraries,
-# file.py:callable; and bundles, which are code for the host.
+# Every option of every command that reads a data file. Other inputs are code: op.py, sources, libraries,
+# file.py:callable; bundles are code for the host.
 OPTIONS: dict[str, Command] = {
     "ship": lambda file: ["ship", str(file), *shapes(file)],
     "ship --format aoti": lambda file: [
@@ -58,7 +58,7 @@ OPTIONS: dict[str, Command] = {
 
 
 def shapes(file: Path) -> list[str]:
-    """Shapes of the inputs, without which a model would not be run."""
+    """Shapes of the inputs, without which no model would run."""
     return ["--shape", "x=4,3", "--shape", "scale=2"] if file.suffix == ".pt2" else ["--shape", "x=2"]
 
 
@@ -71,7 +71,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a model and its source, from which the command is called."""
+    """A folder with a model and its source, which is the command's current folder."""
     (tmp_path / "model.py").write_text(SOURCE)
     script: Any = torch.jit.script
     script(nn.Linear(3, 2)).save(str(tmp_path / "net.pt"))
@@ -98,23 +98,23 @@ def command(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int | str 
     return ended.value.code
 
 
-@pytest.mark.filterwarnings("ignore:The given buffer is not writable")  # as PyTorch 2.11 reads weights
+@pytest.mark.filterwarnings("ignore:The given buffer is not writable")  # PyTorch 2.11 reads weights like this
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_the_code_in_a_hostile_file_runs_where_pytorch_loads_it(
+def test_the_code_in_a_hostile_file_runs_when_pytorch_loads_it(
     kind: Kind, folder: Path, plain: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not kind.runs_here:
         pytest.skip(f"PyTorch {torch.__version__} does not load {kind.name}")
     path = made(kind, folder, plain)
     assert not (folder / "canary").exists()
-    with contextlib.suppress(Exception):  # what comes after the code has run does not matter
+    with contextlib.suppress(Exception):  # errors after the code has run do not matter
         kind.load(path)
     assert (folder / "canary").exists()
 
 
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_the_code_in_a_hostile_file_never_runs_and_the_file_is_refused_in_one_line(
+def test_the_code_in_a_hostile_file_never_runs_and_the_file_is_rejected_in_one_line(
     kind: Kind,
     option: str,
     folder: Path,
@@ -132,7 +132,7 @@ def test_the_code_in_a_hostile_file_never_runs_and_the_file_is_refused_in_one_li
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-def test_what_is_no_file_with_contents_is_refused_at_once_in_one_line(
+def test_a_path_without_a_file_that_has_contents_is_rejected_immediately_in_one_line(
     option: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, path in without_contents(folder).items():
@@ -143,7 +143,7 @@ def test_what_is_no_file_with_contents_is_refused_at_once_in_one_line(
 
 
 @pytest.mark.parametrize("option", ["ship", "migrate"])
-def test_trust_runs_what_is_refused_without_it(
+def test_trust_runs_code_that_is_otherwise_rejected(
     option: str, folder: Path, plain: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = made(next(kind for kind in KINDS if kind.name == "TorchScript that saves while it is loaded"), folder, plain)
@@ -151,15 +151,15 @@ def test_trust_runs_what_is_refused_without_it(
     assert (folder / "canary").exists()
 
 
-def test_the_refusal_says_what_is_wrong_what_could_happen_and_what_to_do(
+def test_the_error_names_the_problem_the_risk_and_the_fix(
     folder: Path, plain: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = made(next(kind for kind in KINDS if kind.name == "an operator that writes files"), folder, plain)
     command(OPTIONS["ship"](path), monkeypatch)
     assert capsys.readouterr().err == (
-        f"error: {path} is refused: it calls aten::from_file, which can read or write files, or reach other processes. "
-        "Loading it could run any code on this machine as you: give --trust if you, or people whom you trust, have "
-        "made it\n"
+        f"error: {path} is rejected: it calls aten::from_file, which can read or write files, or reach other "
+        "processes. Loading it could run arbitrary code on this machine as you: pass --trust if it comes from you, or "
+        "from people whom you trust\n"
     )
 
 

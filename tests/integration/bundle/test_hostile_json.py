@@ -1,4 +1,4 @@
-"""No text of an exported program's JSON reaches PyTorch before it has been looked at, wherever it stands."""
+"""No text in the JSON of an exported program reaches PyTorch unchecked, whatever its place."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ FILES = (
     "data/constants/model_constants_config.json",
 )
 Place = tuple[Any, ...]
-# It is in every text below, and in none that PyTorch writes but guards and sizes.
+# Occurs in every payload below, and in PyTorch's own output only in guards and sizes.
 MARK = b"('"
 
 
 class Rich(nn.Module):
-    """Has as many kinds of texts in its JSON as an export writes: subgraphs, symbols, assertions, nested inputs."""
+    """Has many kinds of text in its exported JSON: subgraphs, symbols, assertions, nested inputs."""
 
     count: Tensor
 
@@ -78,7 +78,7 @@ def program(rich: Path) -> dict[str, Any]:
 
 
 def texts(value: Any, place: Place = ()) -> Iterator[tuple[Place, bool]]:
-    """The places of all texts, and whether it is the key of an object that is meant."""
+    """The places of all texts, and whether each is the key of an object."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield (*place, key), True
@@ -86,7 +86,7 @@ def texts(value: Any, place: Place = ()) -> Iterator[tuple[Place, bool]]:
     elif isinstance(value, list):
         for at, inner in enumerate(value):
             yield from texts(inner, (*place, at))
-    else:  # whatever else is there could be a text in a hostile file
+    else:  # any other value could be text in a hostile file
         yield place, False
 
 
@@ -105,7 +105,7 @@ def changed(program: dict[str, Any], place: Place, key: bool, change: Callable[[
 
 
 def rewritten(records: dict[str, bytes], program: dict[str, Any], folder: Path) -> Path | None:
-    """The archive that PyTorch is given in the place of one with this JSON; None if it is refused."""
+    """The archive that PyTorch receives instead of one with this JSON; None if it is rejected."""
     given, plain = folder / "given.pt2", folder / "plain.pt2"
     write(given, records | {name: json.dumps(held).encode() for name, held in program.items()})
     try:
@@ -126,7 +126,7 @@ PAYLOADS: tuple[Callable[[Any], Any], ...] = (
 
 
 def checked(name: str, held: Any) -> bytes | None:
-    """The JSON that PyTorch is given in the place of this; None if it is refused."""
+    """The JSON that PyTorch receives instead of this; None if it is rejected."""
     data = json.dumps(held).encode()
     try:
         return checked_program(data) if name == FILES[0] else json.dumps(checked_payloads(data)).encode()
@@ -134,9 +134,9 @@ def checked(name: str, held: Any) -> bytes | None:
         return None
 
 
-def test_a_text_of_python_at_any_place_is_refused_or_left_out(program: dict[str, Any]) -> None:
+def test_python_source_at_any_place_is_rejected_or_removed(program: dict[str, Any]) -> None:
     named = program["models/model.json"]["graph_module"]["graph"]["tensor_values"]
-    # Of places that end alike, such as the targets of all nodes, one is enough.
+    # Of similar places, such as the targets of all nodes, one is enough.
     places = {
         (name, key, tuple(step for step in place if isinstance(step, str) and step not in named)[-3:]): (place, key)
         for name in FILES
@@ -162,7 +162,7 @@ def replacement(text: str) -> Callable[[Any], Any]:
 
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_a_program_with_texts_that_were_exchanged_runs_nothing(
+def test_a_program_with_exchanged_texts_runs_no_code(
     data: st.DataObject, rich: Path, program: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("changed")
@@ -197,12 +197,12 @@ def test_a_program_with_texts_that_were_exchanged_runs_nothing(
         try:
             made = changed(made, place, key, replacement(text))
         except (KeyError, TypeError):
-            continue  # an earlier change has taken the place away
+            continue  # an earlier change has removed this place
     given_file = folder / "changed.pt2"
     records = read(rich) | {name: json.dumps(held).encode() for name, held in made.items()}
     write(given_file, records)
     said = ""
-    with contextlib.suppress(Exception):  # it was damaged, and PyTorch has noticed
+    with contextlib.suppress(Exception):  # PyTorch detected the damage
         try:
             loaded = load_saved(given_file, "exported", trust=False)
             positional, named = loaded.example_inputs
@@ -213,7 +213,7 @@ def test_a_program_with_texts_that_were_exchanged_runs_nothing(
     assert not (folder / "canary").exists()
 
 
-def test_a_program_that_is_nested_without_end_is_refused_in_one_line(
+def test_a_program_with_excessive_nesting_is_rejected_in_one_line(
     rich: Path, program: dict[str, Any], tmp_path: Path
 ) -> None:
     records = read(rich)
@@ -221,12 +221,12 @@ def test_a_program_that_is_nested_without_end_is_refused_in_one_line(
     for deep in ("[" * 10**5, '{"a":' * 10**5, "[" * 900 + "]" * 900):
         records["models/model.json"] = text.replace('"guards_code": [', f'"guards_code": [{deep}', 1).encode()
         write(tmp_path / "deep.pt2", records)
-        with pytest.raises(BundleError, match=r"deep\.pt2 (is refused|cannot be loaded): ") as refused:
+        with pytest.raises(BundleError, match=r"deep\.pt2 (is rejected|cannot be loaded): ") as refused:
             load_saved(tmp_path / "deep.pt2", "exported", trust=False)
         assert len(str(refused.value).splitlines()) == 1
 
 
-def test_a_symbol_that_pytorch_would_count_up_to_is_refused(
+def test_a_symbol_that_pytorch_would_count_up_to_is_rejected(
     rich: Path, program: dict[str, Any], tmp_path: Path
 ) -> None:
     ranges = {"min_val": 0, "max_val": 9}
@@ -237,7 +237,7 @@ def test_a_symbol_that_pytorch_would_count_up_to_is_refused(
     assert rewritten(read(rich), made, tmp_path) is None
 
 
-def test_a_program_without_what_could_run_computes_the_same(rich: Path) -> None:
+def test_a_program_without_its_executable_parts_computes_the_same(rich: Path) -> None:
     loaded = load_saved(rich, "exported", trust=False)
     whole = torch.export.load(rich)
     positional, named = whole.example_inputs

@@ -1,4 +1,4 @@
-"""`opwright migrate`: a TorchScript model, whose source is there, in the other format."""
+"""`opwright migrate`: a TorchScript model with available source, converted to the other format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MODELS = Path(__file__).parent / "models.py"
 TIMED = Path(__file__).parents[2] / "packages" / "timed"
-# What an earlier release of a service left: weights that no source holds.
+# The files of an earlier release of a service, with weights that no source contains.
 MAKE = f"""
 import sys
 
@@ -56,7 +56,7 @@ def migrate(saved: Path, output: Path, *more: str, source: str = "net") -> subpr
     )
 
 
-def test_a_package_gives_what_the_torchscript_model_gave(old: Path, tmp_path: Path) -> None:
+def test_a_package_returns_what_the_torchscript_model_returned(old: Path, tmp_path: Path) -> None:
     done = migrate(old / "old.pt", tmp_path / "bundle", "--json", str(tmp_path / "said.json"))
     assert done.returncode == 0, done.stderr
     manifest = read_manifest((tmp_path / "bundle" / "manifest.json").read_bytes())
@@ -66,16 +66,16 @@ def test_a_package_gives_what_the_torchscript_model_gave(old: Path, tmp_path: Pa
     assert {name: found < 1e-5 for name, found in by_output["AOTInductor"].items()} == {"scores": True, "mixed": True}
     verified = subprocess.run([host_program(), tmp_path / "bundle", "--verify"], check=False)
     assert verified.returncode == 0
-    # The goldens hold the old weights, which a fresh module has not.
+    # The goldens contain the old weights, which a new module does not have.
     loaded = torch.load(old / "weights.pth", weights_only=True)
     _, (scores, _), _ = torch.load(tmp_path / "bundle" / manifest.goldens[0], weights_only=True)
     assert (scores - loaded["head.bias"]).abs().max() < 10
 
 
-def test_a_frozen_model_takes_its_weights_from_a_file(old: Path, tmp_path: Path) -> None:
+def test_a_frozen_model_receives_its_weights_from_a_file(old: Path, tmp_path: Path) -> None:
     refused = migrate(old / "frozen.pt", tmp_path / "bundle")
     assert refused.returncode == 8
-    assert "frozen.pt is frozen, so its weights have lost their names: give them with --weights" in refused.stderr
+    assert "frozen.pt is frozen, so its weights have no names: pass them with --weights" in refused.stderr
     assert not (tmp_path / "bundle").exists()
     given = ("--weights", str(old / "weights.pth"), "--format", "torchscript")
     done = migrate(old / "frozen.pt", tmp_path / "bundle", *given)
@@ -86,17 +86,17 @@ def test_a_frozen_model_takes_its_weights_from_a_file(old: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("saved", "more", "said"),
     [
-        ("nowhere.pt", (), "nowhere.pt does not exist: expected a TorchScript model, as torch.jit.save writes one"),
+        ("nowhere.pt", (), "nowhere.pt does not exist: expected a TorchScript model, as torch.jit.save writes it"),
         (
             "exported.pt2",
             (),
             "exported.pt2 is an exported program, not TorchScript: `opwright ship` ships it",
         ),
-        ("other.pt", (), "other.pt are not those of the model:"),
+        ("other.pt", (), "other.pt do not match the model:"),
         ("other.pt", ("--weights", "weights.pth"), "the source changes the results (sample 0): "),
     ],
 )
-def test_a_model_that_the_source_did_not_make_is_refused(
+def test_a_model_from_another_source_is_rejected(
     old: Path, tmp_path: Path, saved: str, more: tuple[str, ...], said: str
 ) -> None:
     absolute = [str(old / word) if word.endswith(".pth") else word for word in more]

@@ -1,4 +1,4 @@
-"""Networks of plain PyTorch, with an operator over OpenCV, and with a recurrent cell: in both formats, in the host."""
+"""Networks of plain PyTorch, with an OpenCV operator, and with a recurrent cell, in both formats, in the host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODELS = {
     "digit_reader": ("examples/models/digit_reader.py:digit_reader", "ops/lltm"),
 }
 FORMATS = ("torchscript", "aoti")
-# The same file in Python, in a process of its own: namespaces are taken for as long as a process lives.
+# The same file in Python, in a new process, because a process never releases its namespaces.
 PYTHON = """
 import sys
 import numpy as np
@@ -62,7 +62,7 @@ def bundle(request: pytest.FixtureRequest, ship_once: ShipOnce) -> Bundle:
     return ship_once(f"three-{name}-{form}", f"{ROOT / model}", *libraries, "--format", form)
 
 
-def test_the_host_gives_what_python_gives_input_by_input(bundle: Bundle, tmp_path: Path) -> None:
+def test_the_host_returns_what_python_returns_for_each_input(bundle: Bundle, tmp_path: Path) -> None:
     manifest = bundle.manifest
     names = [one.name for one in manifest.inputs]
     expected, requests, asked = [], [], []

@@ -1,4 +1,4 @@
-"""Operators that somebody else registers: PyTorch's own, and those of sources with registrations of their own."""
+"""Operators of external libraries: PyTorch's own, and those of sources that register their operators themselves."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ COMPILED = ("export", "host-linked", "host-script")
 
 
 @pytest.mark.parametrize("runtimes", [QUICK, COMPILED])
-def test_an_operator_of_pytorch_is_checked_as_it_is(tmp_path: Path, runtimes: tuple[str, ...]) -> None:
+def test_an_operator_of_pytorch_can_be_checked(tmp_path: Path, runtimes: tuple[str, ...]) -> None:
     (tmp_path / "op.py").write_text(ATEN)
     report = opwright.check(tmp_path, runtimes=runtimes, quick=runtimes == QUICK)
     assert report.kinds == set(), report.to_json()
     assert {cell.runtime: cell.status for cell in report.cells} == dict.fromkeys(runtimes, "passed")
 
 
-def test_a_reference_that_computes_something_else_is_noticed_in_a_repro_without_opwright(tmp_path: Path) -> None:
+def test_a_wrong_reference_is_reported_with_a_repro_without_opwright(tmp_path: Path) -> None:
     (tmp_path / "op.py").write_text(ATEN.replace("value * tensor1", "value + tensor1"))
     report = opwright.check(tmp_path, runtimes=["eager"], quick=True)
     assert report.kinds == {Kind.WRONG_RESULT}
@@ -106,41 +106,39 @@ def statuses(report: Report) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("registration", REGISTRATIONS)
-def test_sources_that_register_their_operators_themselves_are_checked_as_they_are(
-    tmp_path: Path, registration: str
-) -> None:
+def test_sources_that_register_their_operators_themselves_can_be_checked(tmp_path: Path, registration: str) -> None:
     report = opwright.check(own(tmp_path, registration), runtimes=["eager", "autograd", "compile"], quick=True)
     assert report.kinds == set(), report.to_json()
-    # A kernel for every device is a composition of others, which has a gradient and runs on fake tensors.
+    # A kernel for every device is composed of other operators, so it has a gradient and runs on fake tensors.
     lacks = "lacking" if registration == "library" else "passed"
     assert statuses(report) == {"eager": "passed", "autograd": lacks, "compile": lacks}
 
 
-def test_what_such_an_operator_lacks_is_named(tmp_path: Path) -> None:
+def test_features_that_an_external_operator_lacks_are_named(tmp_path: Path) -> None:
     report = opwright.check(own(tmp_path, "library"), runtimes=["autograd", "export", "host-linked"])
     reasons = {cell.runtime: cell.reason for cell in report.cells}
     assert "no gradient: nothing is registered for autograd" in reasons["autograd"]
-    assert "no fake kernel, which gives shapes without numbers" in reasons["export"]
+    assert "no fake kernel, which computes shapes without data" in reasons["export"]
     assert statuses(report)["host-linked"] == "passed"
     assert report.passed
 
 
-def test_nothing_can_be_added_to_such_an_operator(tmp_path: Path) -> None:
+def test_nothing_can_be_added_to_an_external_operator(tmp_path: Path) -> None:
     own(tmp_path, "library")
     with (tmp_path / "op.py").open("a") as file:
         file.write("\nscale.backward()\n")
     report = opwright.check(tmp_path, runtimes=["eager"])
     (failure,) = report.failures
     assert failure.kind is Kind.LOAD
-    assert "op.py describes a backward for own_library::scale, which somebody else registers" in failure.got
+    assert "op.py describes a backward for own_library::scale, which is registered by a package" in failure.got
 
 
-def test_an_object_with_two_definitions_is_refused_before_it_ends_the_process(tmp_path: Path) -> None:
+def test_an_object_with_two_definitions_is_rejected_before_it_ends_the_process(tmp_path: Path) -> None:
     source = tmp_path / "twice.cpp"
     source.write_text(
         "#include <torch/library.h>\n"
         'namespace one { TORCH_LIBRARY(twice_defined, m) { m.def("f() -> ()"); } }\n'
         'namespace two { TORCH_LIBRARY(twice_defined, m) { m.def("g() -> ()"); } }\n'
     )
-    with pytest.raises(LoadError, match="defines the namespace 'twice_defined' 2 times, and only one definition"):
+    with pytest.raises(LoadError, match="defines the namespace 'twice_defined' 2 times, but only one definition"):
         opwright.load("twice_defined", [source], is_python_module=False)

@@ -1,4 +1,4 @@
-"""CUDA kernels under the tools of compute-sanitizer: faults that no result shows, their right twins, and ops/."""
+"""CUDA kernels under the tools of compute-sanitizer: faults that no result shows, their correct twins, and ops/."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 TRAPS = ROOT / "tests/packages/sanitize_traps"
-# Each trap with the tool that sees its fault, and the line of cuda.cu to which the report points.
+# Each trap with the tool that detects its fault, and the line of cuda.cu that the report names.
 EXPECTED = {
     "row_end": ("memcheck", "if (start + i <= columns)"),
     "warp_tail": ("racecheck", "partial[thread] = partial[thread] + partial[thread + half];"),
@@ -58,7 +58,7 @@ def test_a_fault_that_no_result_shows_is_reported_with_its_line(name: str, monke
 
 @on_a_gpu
 @pytest.mark.parametrize("name", EXPECTED)
-def test_the_right_twin_is_silent_under_every_tool(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_tool_reports_the_correct_twin(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_TRAP", "repaired")
     report = checked(TRAPS / name, *TOOLS)
     assert report.passed, faults(report)
@@ -66,16 +66,16 @@ def test_the_right_twin_is_silent_under_every_tool(name: str, monkeypatch: pytes
 
 @on_a_gpu
 @pytest.mark.parametrize("name", ["lltm", "geometry"])
-def test_the_kernels_of_ops_are_silent_under_every_tool(name: str) -> None:
+def test_no_tool_reports_the_kernels_of_ops(name: str) -> None:
     report = checked(ROOT / "ops" / name, *TOOLS)
     assert report.passed, faults(report)
     notes = [cell.reason for cell in report.cells if cell.status == "passed"]
-    assert all("under compute-sanitizer, the samples and" in note for note in notes)
+    assert all("under compute-sanitizer, only the samples and" in note for note in notes)
 
 
 @on_a_gpu
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_plain_check_does_not_see_the_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_check_does_not_detect_the_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_TRAP", "faulty")
     report = opwright.check(TRAPS / name, devices=["cuda"], runtimes=["eager"], quick=True, seed=0)
     assert report.passed, faults(report)
@@ -98,7 +98,7 @@ def test_the_twins_of_a_trap_differ_in_one_place(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_the_reference_of_a_trap_takes_its_samples(name: str) -> None:
+def test_the_reference_of_a_trap_accepts_its_samples(name: str) -> None:
     (op,) = library_at(TRAPS / name).ops.values()
     samples = list(op.draw(opwright.Make()))
     assert len(samples) >= 2

@@ -1,4 +1,4 @@
-"""The trap set of the GPU: a check there catches every planted fault, names its kind, and passes the repaired twin."""
+"""Tests that a check on a GPU finds every planted fault, names its kind, and passes the repaired twin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXPECTED: dict[str, dict[str, Any]] = json.loads((TRAPS / "expected.json").read_
 
 
 def checked(name: str, *, fail_fast: bool = False) -> Report:
-    """A report on the runtimes in which the trap shows."""
+    """A report on the runtimes in which the trap is visible."""
     trap = EXPECTED[name]
     runtimes = ["eager", "autograd"] if trap["runtime"] == "autograd" else [trap["runtime"]]
     return opwright.check(
@@ -41,7 +41,7 @@ def checked(name: str, *, fail_fast: bool = False) -> Report:
 def test_a_planted_fault_is_caught_and_its_kind_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_TRAP", "faulty")
     wanted = set(EXPECTED[name]["kind"])
-    # The first fault is most often the planted one, and found in a fraction of the time.
+    # The first fault is usually the planted one, and stopping there takes a fraction of the time.
     if not wanted & {kind.value for kind in checked(name, fail_fast=True).kinds}:
         assert wanted & {kind.value for kind in checked(name).kinds}
 

@@ -1,4 +1,4 @@
-"""Operators whose results are right and whose behavior is not: the check names what each of them does."""
+"""Tests of operators with correct results and faulty behavior: a check names what each of them does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("forked")
 
 MISBEHAVING = Path(__file__).parents[2] / "packages" / "misbehaving"
 A_RESULT = "a result, or an error"
-# For each operator the kind of its fault, what the report says was seen, and what was expected.
+# For each operator, the kind of its fault, and what the report says was found and expected.
 CALLS: dict[str, tuple[Kind, str, str]] = {
     "flushes_denormals": (
         Kind.PROCESS_STATE,
@@ -39,14 +39,14 @@ CALLS: dict[str, tuple[Kind, str, str]] = {
     "prints": (Kind.PROCESS_STATE, r"standard output: 'computing\n' afterwards", "standard output: nothing, as before"),
     "leaves_a_file_open": (Kind.PROCESS_STATE, "=/dev/null afterwards", "unset, as before"),
     "leaves_a_thread": (Kind.PROCESS_STATE, "the number of threads: ", ", as before"),
-    "restores_its_argument": (Kind.WRITES_INPUT, "the process was ended by SIGSEGV", A_RESULT),
-    "reads_past_the_end": (Kind.OUT_OF_BOUNDS, "the process was ended by SIGSEGV", A_RESULT),
+    "restores_its_argument": (Kind.WRITES_INPUT, "the process was terminated by SIGSEGV", A_RESULT),
+    "reads_past_the_end": (Kind.OUT_OF_BOUNDS, "the process was terminated by SIGSEGV", A_RESULT),
     "writes_later": (
         Kind.LATE,
         "0.25 s after the call returned, the result has changed to float32 (16, 33)",
-        "the numbers that it had when the call returned",
+        "the values that it had when the call returned",
     ),
-    # Which call is the first wrong one depends on which memory the allocator hands out again.
+    # The first wrong call depends on which memory the allocator reuses.
     "remembers_addresses": (Kind.STATE, " elements differ", "at ["),
     "stops_computing": (
         Kind.STATE,
@@ -54,26 +54,26 @@ CALLS: dict[str, tuple[Kind, str, str]] = {
         "at [0, 0]",
     ),
     "fills_a_table_late": (Kind.RACE, "528 of 528 elements differ, the largest difference is 1", "at [0, 0]"),
-    "ends_among_others": (Kind.RACE, "the process was ended by SIGSEGV", A_RESULT),
+    "ends_among_others": (Kind.RACE, "the process was terminated by SIGSEGV", A_RESULT),
     "waits_for_its_helper": (
         Kind.FORKED,
-        "the call did not end",
+        "the call did not return",
         "the result of the same call in its parent",
     ),
-    "exits": (Kind.EXIT, "the process ended with exit code 0", A_RESULT),
-    "throws_in_a_thread": (Kind.CRASH, "the process was ended by SIGABRT", A_RESULT),
-    "divides_by_the_size": (Kind.CRASH, "the process was ended by SIGFPE", A_RESULT),
-    "corrupts_the_heap": (Kind.HEAP, "the process was ended by SIGABRT", A_RESULT),
+    "exits": (Kind.EXIT, "the process exited with code 0", A_RESULT),
+    "throws_in_a_thread": (Kind.CRASH, "the process was terminated by SIGABRT", A_RESULT),
+    "divides_by_the_size": (Kind.CRASH, "the process was terminated by SIGFPE", A_RESULT),
+    "corrupts_the_heap": (Kind.HEAP, "the process was terminated by SIGABRT", A_RESULT),
     "forges_a_verdict": (
         Kind.CHANNEL,
-        "a message was not signed by the process of the check: native code has written to its channel",
-        "the messages of the check",
+        "a message lacks the check's signature: native code wrote to the check's channel",
+        "only messages of the check",
     ),
 }
-# Faults of the library as a whole: besides, the case with which they are found.
+# Faults of the library as a whole; their rows also contain the case.
 LIBRARIES: dict[str, tuple[Kind, str, str, str]] = {
-    "exit_code": (Kind.EXIT, "after the calls", "the process ended with exit code 3", "exit code 0"),
-    "unjoined_thread": (Kind.EXIT, "after the calls", "the process was ended by SIGABRT", "exit code 0"),
+    "exit_code": (Kind.EXIT, "after the calls", "the process exited with code 3", "exit code 0"),
+    "unjoined_thread": (Kind.EXIT, "after the calls", "the process was terminated by SIGABRT", "exit code 0"),
     "loading": (
         Kind.PROCESS_STATE,
         "loading the library",
@@ -101,17 +101,17 @@ def the_failure(cell: Cell, kind: Kind) -> Failure:
     return found[kind]
 
 
-def test_every_operator_has_its_row(cells: dict[str, Cell]) -> None:
+def test_every_operator_has_a_row(cells: dict[str, Cell]) -> None:
     assert set(cells) == {"right", *CALLS}
 
 
-def test_the_right_operator_among_them_passes(cells: dict[str, Cell]) -> None:
+def test_the_correct_operator_passes(cells: dict[str, Cell]) -> None:
     assert cells["right"].failures == ()
     assert cells["right"].status == "passed"
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_what_a_call_does_beside_its_result_is_found_and_named(cells: dict[str, Cell], name: str) -> None:
+def test_a_side_effect_of_a_call_is_found_and_named(cells: dict[str, Cell], name: str) -> None:
     kind, got, expected = CALLS[name]
     failure = the_failure(cells[name], kind)
     assert got in failure.got
@@ -119,29 +119,27 @@ def test_what_a_call_does_beside_its_result_is_found_and_named(cells: dict[str, 
     assert f"torch.ops.misbehaving.{name}(x)" in failure.repro
 
 
-def test_the_c_library_names_the_corruption_of_its_heap(cells: dict[str, Cell]) -> None:
+def test_the_message_of_the_c_library_about_its_heap_is_shown(cells: dict[str, Cell]) -> None:
     assert "free(): " in the_failure(cells["corrupts_the_heap"], Kind.HEAP).detail
 
 
-def test_the_message_of_an_exception_that_ends_the_process_is_shown(cells: dict[str, Cell]) -> None:
+def test_the_message_of_an_uncaught_exception_is_shown(cells: dict[str, Cell]) -> None:
     assert "nothing to compute" in the_failure(cells["throws_in_a_thread"], Kind.CRASH).detail
 
 
-def test_a_process_that_ends_only_among_several_callers_is_a_race_and_nothing_else(cells: dict[str, Cell]) -> None:
+def test_a_crash_only_with_concurrent_callers_is_just_a_race(cells: dict[str, Cell]) -> None:
     (failure,) = cells["ends_among_others"].failures
     assert failure.case.endswith("from 4 threads at once")
 
 
 @pytest.mark.parametrize("name", ["exits", "throws_in_a_thread", "divides_by_the_size", "corrupts_the_heap"])
-def test_a_process_that_ends_in_a_call_has_one_kind_of_fault_and_the_call_is_named(
-    cells: dict[str, Cell], name: str
-) -> None:
+def test_a_crash_in_a_call_is_one_fault_that_names_the_call(cells: dict[str, Cell], name: str) -> None:
     (failure,) = cells[name].failures
     assert failure.case == "sample 1, size 16 as 0"
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_what_a_library_does_outside_of_calls_is_found_and_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_side_effect_outside_of_calls_is_found_and_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_MISBEHAVIOR", name)
     kind, case, got, expected = LIBRARIES[name]
     cells = checked("library")
@@ -149,7 +147,7 @@ def test_what_a_library_does_outside_of_calls_is_found_and_named(name: str, monk
     assert (failure.kind, failure.case, failure.got, failure.expected) == (kind, case, got, expected)
 
 
-def test_a_result_that_comes_late_is_neither_a_race_nor_state(cells: dict[str, Cell]) -> None:
+def test_a_late_result_is_neither_a_race_nor_state(cells: dict[str, Cell]) -> None:
     kinds = {failure.kind for failure in cells["writes_later"].failures}
-    # The thread that writes it is left running, too.
+    # The thread that writes the result keeps running, which is also reported.
     assert kinds - {Kind.PROCESS_STATE} == {Kind.LATE}

@@ -1,4 +1,4 @@
-"""Kernels that are written in Python: the two examples, and faults in them."""
+"""Kernels written in Python: the two examples, and faults in them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.mark.parametrize("name", ["triton_swiglu", "numba_recurrence"])
-def test_an_example_is_right(name: str) -> None:
+def test_an_example_is_correct(name: str) -> None:
     report = opwright.check(EXAMPLES / name, quick=True, seed=0)
     assert report.passed, [(cell.runtime, cell.failures) for cell in report.cells if cell.failures]
     ran = {cell.runtime for cell in report.cells if cell.status == "passed"}
     assert ran == {"eager", "autograd", "compile", "trace", "script"}
 
 
-def test_a_runtime_that_needs_native_code_does_not_apply() -> None:
+def test_a_runtime_that_requires_native_code_does_not_apply() -> None:
     runtimes = ["host-linked", "host-script", "host-aoti"]
     report = opwright.check(EXAMPLES / "numba_recurrence", runtimes=runtimes)
     assert {cell.status for cell in report.cells} == {"not applicable"}
@@ -41,7 +41,7 @@ def test_a_wrong_mask_at_the_end_of_a_block_is_noticed(tmp_path: Path, mask: str
     file.write_text(text)
     report = opwright.check(tmp_path / "wrong", runtimes=["eager"], quick=True, fail_fast=True, seed=0)
     assert not report.passed
-    # With a corrupted heap, a call may also never return.
+    # With a corrupted heap, a call may also hang.
     kinds = {Kind.HEAP, Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED, Kind.CRASH, Kind.HANG}
     assert report.kinds <= kinds, report.kinds
 
@@ -53,7 +53,7 @@ def test_an_example_is_timed(name: str, op: str) -> None:
     assert all(cell.timing("native") is not None for cell in report.cells), [cell.rows for cell in report.cells]
 
 
-def test_two_kernels_for_a_device_are_refused(tmp_path: Path) -> None:
+def test_two_kernels_for_a_device_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "op.py").write_text(
         "import opwright\nfrom torch import Tensor\n"
         'library = opwright.Library("two_kernels", sources=["cpu.cpp"])\n'

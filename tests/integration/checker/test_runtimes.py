@@ -1,4 +1,4 @@
-"""The runtimes of a check: right operators of every kind pass each of them, and each tells what goes wrong in it."""
+"""The runtimes of a check: correct operators of every kind pass in each, and each reports its own faults."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PACKAGES = Path(__file__).parents[2] / "packages"
 IN_PYTHON = ("compile", "vmap", "trace", "script", "export")
 COMPILED_AHEAD = ("aoti", "host-linked", "host-script", "host-aoti")
 OPERATORS = ("product", "product_backward", "joined", "halves", "signs", "add_", "double_all_")
-# What does not apply, and why.
+# The operators and runtimes that do not apply, and why.
 REASONS = {
     **{(name, "vmap"): "not claimed" for name in OPERATORS if name != "product"},
     ("double_all_", "trace"): "torch.jit.trace drops calls that only mutate tensors in lists",
@@ -55,7 +55,7 @@ def wrong() -> Loaded:
 
 
 class Checked:
-    """What came of one cell, and the steps that led there."""
+    """The outcome of one cell, and its steps."""
 
     def __init__(self, loaded: Loaded, op: str, runtime: str, work: Path, *, quick: bool = False) -> None:
         self.events: list[dict[str, Any]] = []
@@ -75,7 +75,7 @@ class Checked:
 
     @property
     def failure(self) -> Failure:
-        """Returns the only failure."""
+        """The only failure."""
         (failure,) = self.cell.failures
         return failure
 
@@ -88,7 +88,7 @@ def test_operators_of_every_kind_pass_in_python(right: Loaded, op: str, runtime:
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-def test_operators_of_every_kind_pass_compiled_ahead_and_without_python(right: Loaded, op: str, tmp_path: Path) -> None:
+def test_operators_of_every_kind_pass_ahead_of_time_and_without_python(right: Loaded, op: str, tmp_path: Path) -> None:
     for runtime in COMPILED_AHEAD:
         _passes_or_does_not_apply(Checked(right, op, runtime, tmp_path), op, runtime)
 
@@ -110,7 +110,7 @@ def test_a_backward_with_several_results_passes_in_torchscript(op: str, tmp_path
     for checked in (in_python, in_host):
         assert checked.cell.failures == ()
         assert checked.cell.cases > 0
-    # The operator may reject variations, and so may the lines.
+    # The operator may reject variations, and so may the repro.
     calls = {step["repro"] for step in in_python.steps if re.search(r"sample \d+, arguments by name", step["step"])}
     assert calls
     for call in calls:
@@ -118,9 +118,9 @@ def test_a_backward_with_several_results_passes_in_torchscript(op: str, tmp_path
 
 
 @pytest.mark.parametrize("runtime", ["aoti", "host-aoti"])
-def test_undefined_results_are_told_where_aotinductor_does_not_support_them(runtime: str, tmp_path: Path) -> None:
+def test_undefined_results_that_aotinductor_does_not_support_are_reported(runtime: str, tmp_path: Path) -> None:
     checked = Checked(opwright.open(PACKAGES / "gradients"), "rows_backward", runtime, tmp_path)
-    assert "AOTInductor supports no infinite or NaN constants and no undefined results" in checked.why_not
+    assert "AOTInductor does not support infinite or NaN constants or undefined results" in checked.why_not
 
 
 def _passes_or_does_not_apply(checked: Checked, op: str, runtime: str) -> None:
@@ -131,7 +131,7 @@ def _passes_or_does_not_apply(checked: Checked, op: str, runtime: str) -> None:
     assert len(names) == len(set(names))
 
 
-def test_trained_models_are_judged_by_their_gradients_too(right: Loaded, tmp_path: Path) -> None:
+def test_trained_models_are_also_judged_by_their_gradients(right: Loaded, tmp_path: Path) -> None:
     for runtime, step in (
         ("compile", "sample 1, compiled, the backward"),
         ("script", "sample 2 in float64, trained"),
@@ -140,7 +140,7 @@ def test_trained_models_are_judged_by_their_gradients_too(right: Loaded, tmp_pat
         assert step in [made["step"] for made in checked.steps]
 
 
-def test_one_package_serves_python_and_the_process_without_it(right: Loaded, tmp_path: Path) -> None:
+def test_one_package_serves_python_and_the_process_without_python(right: Loaded, tmp_path: Path) -> None:
     first = Checked(right, "halves", "aoti", tmp_path)
     second = Checked(right, "halves", "host-aoti", tmp_path)
     compiled = "sample 1, compiled by AOTInductor"
@@ -157,9 +157,9 @@ def test_a_quick_check_compiles_nothing(right: Loaded, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("runtime", ["compile", "vmap", "trace", "script", "export"])
-def test_the_lines_of_each_step_run_as_they_stand(right: Loaded, runtime: str, tmp_path: Path) -> None:
+def test_the_repro_of_each_step_runs_unchanged(right: Loaded, runtime: str, tmp_path: Path) -> None:
     checked = Checked(right, "product", runtime, tmp_path, quick=True)
-    # The operator may reject variations, and torch.vmap an empty batch, and so may the lines.
+    # The operator may reject variations, torch.vmap may reject an empty batch, and so may the repro.
     calls = {
         step["repro"]
         for step in checked.steps
@@ -171,7 +171,7 @@ def test_the_lines_of_each_step_run_as_they_stand(right: Loaded, runtime: str, t
 
 
 def ready(checked: Checked, lines: str, folder: Path) -> str:
-    """The lines of a step with the files that they load."""
+    """The repro of a step with the files that it loads."""
     subject = checked.subject
     for case in (*subject.samples, *subject.varied, *subject.pairs()):
         if repr(inputs_of(case)) in lines:
@@ -179,7 +179,7 @@ def ready(checked: Checked, lines: str, folder: Path) -> str:
     return lines
 
 
-def test_the_lines_of_a_process_without_python_run_as_they_stand(
+def test_the_repro_of_a_process_without_python_runs_unchanged(
     right: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -203,7 +203,7 @@ def test_the_lines_of_a_process_without_python_run_as_they_stand(
     ("op", "runtime", "kind", "case", "got", "expected"),
     [
         ("longer_when_fake", "compile", Kind.FAKE_SHAPE, "sample 1, real and fake", r"float32 \(5, 6\)", r"\(4, 6\)"),
-        ("itself_when_fake", "compile", Kind.ALIAS, "sample 1, real and fake", "memory of an argument", "fresh memory"),
+        ("itself_when_fake", "compile", Kind.ALIAS, "sample 1, real and fake", "memory with an argument", "new memory"),
         ("looks_at_numbers", "compile", Kind.FAKE_RAISES, "sample 1, real and fake", "DataDependent", "no error"),
         ("looks_at_numbers", "export", Kind.FAKE_RAISES, "sample 1, exported", "DataDependent", "no error"),
         (
@@ -243,7 +243,7 @@ def test_the_lines_of_a_process_without_python_run_as_they_stand(
         ),
     ],
 )
-def test_what_goes_wrong_in_a_runtime_is_named(
+def test_a_fault_in_a_runtime_is_named(
     wrong: Loaded, tmp_path: Path, op: str, runtime: str, kind: Kind, case: str, got: str, expected: str
 ) -> None:
     failure = Checked(wrong, op, runtime, tmp_path).failure
@@ -253,40 +253,40 @@ def test_what_goes_wrong_in_a_runtime_is_named(
     assert failure.repro.startswith("import opwright, torch\nopwright.open(")
 
 
-def test_pytorchs_own_limits_come_with_a_way_around_them(wrong: Loaded, tmp_path: Path) -> None:
+def test_limits_of_pytorch_are_reported_with_a_workaround(wrong: Loaded, tmp_path: Path) -> None:
     failure = Checked(wrong, "rounded", "aoti", tmp_path).failure
     assert (failure.kind, failure.case) == (Kind.RUNTIME, "the package loaded")
     assert "serialized argument type as_scalar_type for argument 1 but got as_int" in failure.got
-    assert failure.detail.endswith("rejects it: give it no default, or None as its default")
+    assert failure.detail.endswith("rejects it: remove the default, or make it None")
 
 
-def test_sizes_that_an_exported_program_fixes_are_told_and_are_no_fault(wrong: Loaded, tmp_path: Path) -> None:
+def test_sizes_that_an_exported_program_specializes_are_noted_and_not_a_fault(wrong: Loaded, tmp_path: Path) -> None:
     cell = Checked(wrong, "of_one_size", "export", tmp_path).cell
     assert cell.status == "passed"
     assert cell.reason == "the exported program accepts no other sizes: Guard failed: x.size()[0] == 4"
 
 
 @pytest.mark.parametrize("runtime", ["host-linked", "host-script", "host-aoti"])
-def test_an_operator_without_a_native_kernel_is_told_what_it_needs_without_python(
+def test_an_operator_without_a_native_kernel_reports_what_it_requires_without_python(
     wrong: Loaded, runtime: str, tmp_path: Path
 ) -> None:
     checked = Checked(wrong, "rounded", runtime, tmp_path)
     assert checked.steps == []
     assert checked.why_not == (
-        "a native kernel: fails_in_a_runtime::rounded exists only in Python; "
+        "no native kernel: fails_in_a_runtime::rounded exists only in Python; "
         "implement rounded in OPWRIGHT_IMPL(fails_in_a_runtime, CPU, m)"
     )
 
 
-def test_a_library_without_sources_is_told_what_it_needs_without_python(tmp_path: Path) -> None:
+def test_a_library_without_sources_reports_what_it_requires_without_python(tmp_path: Path) -> None:
     loaded = opwright.open(_python_only(tmp_path, "without_sources"))
     assert Checked(loaded, "doubled", "host-script", tmp_path).why_not == (
-        "a native kernel: without_sources::doubled exists only in Python; "
+        "no native kernel: without_sources::doubled exists only in Python; "
         "name sources=[...] in op.py and implement doubled there"
     )
 
 
-def test_what_pytorch_compiles_only_with_constant_numbers_passes_with_a_note(tmp_path: Path) -> None:
+def test_an_operator_that_compiles_only_with_constant_numbers_passes_with_a_note(tmp_path: Path) -> None:
     (tmp_path / "op.py").write_text("""
 import torch
 import opwright
@@ -307,7 +307,7 @@ def _(make):
     assert "PyTorch cannot compile it with symbolic numbers: " in checked.cell.reason
 
 
-def test_what_pytorch_compiles_in_no_way_fails_with_the_first_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operator_that_does_not_compile_fails_with_the_first_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def compiled(_: object, *, dynamic: bool | None = True, **__: object) -> Callable[..., None]:
         def fail() -> None:
             cause = RuntimeError(f"no code for dynamic={dynamic}")
@@ -321,21 +321,21 @@ def test_what_pytorch_compiles_in_no_way_fails_with_the_first_error(monkeypatch:
         function()
 
 
-def test_a_gradient_that_needs_python_is_noted(wrong: Loaded, tmp_path: Path) -> None:
+def test_a_gradient_that_requires_python_is_noted(wrong: Loaded, tmp_path: Path) -> None:
     cell = Checked(wrong, "first_again", "host-script", tmp_path).cell
     assert cell.reason == "no gradient without Python: declare a native backward, and implement it"
 
 
-def test_a_process_without_python_that_takes_too_long_is_told(
+def test_a_process_without_python_that_takes_too_long_is_reported(
     right: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probe_process, "_LONGEST_S", 0.001)
     failure = Checked(right, "product", "host-script", tmp_path).failure
     assert (failure.kind, failure.case) == (Kind.HANG, "the process without Python")
-    assert failure.got == "the probe was killed before the requests: it took longer than 0.001 s"
+    assert failure.got == "the probe was killed before the requests: it exceeded its time limit of 0.001 s"
 
 
-def test_python_in_a_process_without_python_is_told(
+def test_python_in_a_process_without_python_is_reported(
     right: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def with_python(*args: Any, **kwargs: Any) -> ProbeRun:
@@ -344,12 +344,12 @@ def test_python_in_a_process_without_python_is_told(
     monkeypatch.setattr(probe_process, "run_probe", with_python)
     failure = Checked(right, "product", "host-script", tmp_path).failure
     assert (failure.kind, failure.got) == (Kind.RUNTIME, "Python is loaded in the process")
-    assert failure.expected == "a process without Python: link nothing that needs it"
+    assert failure.expected == "a process without Python: link nothing that requires it"
 
 
 @pytest.fixture
 def decomposed(tmp_path: Path) -> Iterator[Loaded]:
-    """Yields a library whose operator PyTorch takes apart."""
+    """Yields a library whose operator PyTorch decomposes."""
     loaded = opwright.open(_python_only(tmp_path, f"decomposed_{tmp_path.name}".replace("-", "_")))
     pieces = torch.library.Library(loaded.library.namespace, "IMPL")
     pieces.impl("doubled", lambda x: x + x, "CompositeImplicitAutograd")
@@ -358,14 +358,14 @@ def decomposed(tmp_path: Path) -> Iterator[Loaded]:
 
 
 @pytest.mark.parametrize(("runtime", "case"), [("compile", "as a graph"), ("export", "decomposed")])
-def test_a_graph_without_the_operator_is_told(decomposed: Loaded, runtime: str, case: str, tmp_path: Path) -> None:
+def test_a_graph_without_the_operator_is_reported(decomposed: Loaded, runtime: str, case: str, tmp_path: Path) -> None:
     failure = Checked(decomposed, "doubled", runtime, tmp_path).failure
     assert (failure.kind, failure.case) == (Kind.NOT_IN_GRAPH, f"sample 1, {case}")
     assert "aten.add" in failure.got
     assert failure.expected == f"a graph that calls {decomposed.library.namespace}::doubled"
 
 
-def test_a_step_that_a_process_died_of_is_not_done_again(right: Loaded, tmp_path: Path) -> None:
+def test_a_step_that_ended_a_process_is_not_repeated(right: Loaded, tmp_path: Path) -> None:
     op = right.library.ops["product"]
     steps: list[dict[str, Any]] = []
     skip = frozenset({"sample 1, recorded"})

@@ -1,4 +1,4 @@
-"""The trap set: check catches every planted fault, names its kind, and passes the repaired twin."""
+"""Tests that a check finds every planted fault, names its kind, and passes the repaired twin."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ EXPECTED: dict[str, dict[str, Any]] = json.loads((TRAPS / "expected.json").read_
 
 
 def checked(name: str, *, fail_fast: bool = False) -> Report:
-    """A report on the runtimes in which the trap shows: that of a gradient may show where its operator is called."""
+    """A report on the runtimes in which the trap shows; that of a gradient may show in calls of its operator."""
     trap = EXPECTED[name]
     runtimes = ["eager", "autograd"] if trap["runtime"] in {"autograd", "library"} else [trap["runtime"]]
-    # Only a whole search meets the few numbers at which some faults show.
+    # Only a full search finds the few values at which some faults show.
     quick = not trap.get("full", False)
     return opwright.check(TRAPS / name, runtimes=runtimes, quick=quick, seed=0, fail_fast=fail_fast)
 
@@ -33,7 +33,7 @@ def kinds_of(report: Report) -> set[str]:
     return {kind.value for kind in report.kinds}
 
 
-# Whether a thread that nobody waits for is late depends on what else the machine does.
+# Whether a detached thread is late depends on the load of the machine.
 SCHEDULED = {"late_work"}
 
 
@@ -44,7 +44,7 @@ def test_a_planted_fault_is_caught_and_its_kind_is_named(name: str, monkeypatch:
     if EXPECTED[name].get("all"):
         assert wanted <= kinds_of(checked(name))
         return
-    # The first fault is most often the planted one, and found in a fraction of the time.
+    # The first fault is usually the planted one, and stopping there takes a fraction of the time.
     if not wanted & kinds_of(checked(name, fail_fast=True)):
         assert wanted & kinds_of(checked(name))
 
@@ -57,12 +57,12 @@ def test_the_repaired_twin_passes(name: str, monkeypatch: pytest.MonkeyPatch) ->
     assert report.passed, faults or report.failures
 
 
-def test_an_operator_as_tutorials_write_it_is_told_its_three_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operator_written_as_in_tutorials_has_three_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_TRAP", "faulty")
     report = opwright.check(TRAPS / "tutorial_style_op", runtimes=["eager"], quick=True, seed=0)
     (cell,) = report.cells
-    told = {failure.kind.value: failure for failure in cell.failures}
-    assert {"wrong-dtype", "ignored-strides", "bad-input-accepted"} <= set(told)
-    assert "opwright::check::dtype" in told["wrong-dtype"].kind.diagnosis.fix
-    assert "torch.load(" in told["ignored-strides"].repro
-    assert "an error, as from the reference" in told["bad-input-accepted"].expected
+    found = {failure.kind.value: failure for failure in cell.failures}
+    assert {"wrong-dtype", "ignored-strides", "bad-input-accepted"} <= set(found)
+    assert "opwright::check::dtype" in found["wrong-dtype"].kind.diagnosis.fix
+    assert "torch.load(" in found["ignored-strides"].repro
+    assert "an error, as raised by the reference" in found["bad-input-accepted"].expected

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.needs("opencv"), pytest.mark.usefixtures("forked")]
 FOLDER = Path(__file__).parents[3] / "ops" / "warp_perspective"
 
 
-def test_every_runtime_passes_but_the_one_that_is_not_claimed() -> None:
+def test_every_runtime_passes_except_the_one_that_is_not_claimed() -> None:
     report = opwright.check(FOLDER, seed=0)
     assert report.passed, [(cell.runtime, cell.failures) for cell in report.cells if cell.failures]
     statuses = {cell.runtime: cell.status for cell in report.cells}

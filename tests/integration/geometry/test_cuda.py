@@ -1,4 +1,4 @@
-"""The CUDA source of ops/geometry: compiled wherever nvcc is, and run where a GPU is."""
+"""The CUDA source of ops/geometry: compiled if nvcc is installed, and run on a GPU if there is one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The CUDA source alone: that of the CPU takes as long, and is compiled by others."""
+    """A build of only the CUDA source: the CPU source takes as long, and other tests compile it."""
     folder = tmp_path_factory.mktemp("geometry_cuda")
     source = f"sources=[{str(FOLDER / 'cuda.cu')!r}], include_dirs=[{str(FOLDER)!r}]"
     text, count = re.subn(r"sources=\[.*?\]", source, (FOLDER / "op.py").read_text(), count=1)
@@ -31,7 +31,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.needs("nvcc")
 def test_every_operator_has_a_cuda_kernel(built: Path) -> None:
-    # That each fits its schema is checked while it compiles.
+    # Compiling checks that each one matches its schema.
     names = re.findall(r'm\.impl\("(\w+)"', (FOLDER / "cuda.cu").read_text())
     assert sorted(names) == sorted(opwright.spec.library_at(FOLDER).ops)
     assert all(name.encode() + b"\0" in built.read_bytes() for name in names)
@@ -47,8 +47,6 @@ def test_every_runtime_passes_on_the_gpu() -> None:
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("padding", PADDINGS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.uint8], ids=str)
-def test_the_gpu_gives_what_the_reference_gives(
-    geometry: Loaded, interpolation: str, padding: str, dtype: torch.dtype
-) -> None:
+def test_the_gpu_matches_the_reference(geometry: Loaded, interpolation: str, padding: str, dtype: torch.dtype) -> None:
     call = Call(interpolation=interpolation, padding=padding, dtype=dtype, device="cuda")
     call.compare(geometry)

@@ -1,4 +1,4 @@
-"""The whole matrix of the warp; its gradient, where nothing is compiled."""
+"""The complete check of the warp, and a quick check of its gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native warp against its reference and against PyTorch's grid_sample: sizes, dtypes, layouts, gradients."""
+"""The native warp compared with its reference and with PyTorch's grid_sample: sizes, dtypes, layouts, gradients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 PADDINGS = ("constant", "border", "reflection")
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.uint8)
-# Of the largest number. A uint8 result may be off by one.
+# Relative to the largest value. A uint8 result may be off by one.
 TOLERANCES = {torch.float32: 5e-5, torch.float64: 1e-10, torch.bfloat16: 2e-2, torch.uint8: 1.01 / 255}
 
 
@@ -66,7 +66,7 @@ class Call:
         return result
 
     def compare(self, geometry: Loaded) -> None:
-        """The result, and both gradients, against the reference in float64."""
+        """Compare the result and both gradients with the reference in float64."""
         op, reference = geometry.ops.warp_perspective, geometry.library.ops["warp_perspective"].reference
         image, homography = self.tensors()
         result, expected = self.run(op, image, homography), self.run(reference, image, homography)
@@ -97,7 +97,7 @@ def _assert_close(got: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("padding", PADDINGS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("channels_last", [False, True])
-def test_every_variant_gives_what_the_reference_gives(
+def test_every_variant_matches_the_reference(
     geometry: Loaded, interpolation: str, padding: str, dtype: torch.dtype, channels_last: bool
 ) -> None:
     call = Call(interpolation=interpolation, padding=padding, dtype=dtype, channels_last=channels_last)
@@ -107,7 +107,7 @@ def test_every_variant_gives_what_the_reference_gives(
 
 @pytest.mark.parametrize("padding", PADDINGS)
 @pytest.mark.parametrize("channels_last", [False, True])
-def test_gradients_of_images_with_several_bands_are_those_of_the_reference(
+def test_gradients_of_images_with_several_bands_match_the_reference(
     geometry: Loaded, padding: str, channels_last: bool
 ) -> None:
     turned = (0.8, -0.6, 300.0, 0.6, 0.8, -30.0, 1e-4, 1e-4, 1.0)
@@ -125,7 +125,7 @@ def test_gradients_of_images_with_several_bands_are_those_of_the_reference(
     padding=st.sampled_from(PADDINGS),
     channels_last=st.booleans(),
 )
-def test_any_homography_gives_what_the_reference_gives(
+def test_any_homography_matches_the_reference(
     geometry: Loaded,
     sizes: tuple[int, ...],
     turn: tuple[float, ...],
@@ -147,7 +147,7 @@ def test_any_homography_gives_what_the_reference_gives(
 
 @pytest.mark.parametrize("padding", [("constant", "zeros"), ("border", "border"), ("reflection", "reflection")])
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-def test_it_is_grid_sample_with_the_grid_of_a_homography(
+def test_it_matches_grid_sample_with_the_grid_of_a_homography(
     geometry: Loaded, interpolation: str, padding: tuple[str, str]
 ) -> None:
     call = Call(interpolation=interpolation, padding=padding[0], dtype=torch.float64, fill=0.0)
@@ -167,7 +167,7 @@ def test_it_is_grid_sample_with_the_grid_of_a_homography(
 
 @pytest.mark.parametrize("padding", PADDINGS)
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-def test_gradients_of_both_orders_are_those_of_finite_differences(
+def test_first_and_second_gradients_match_finite_differences(
     geometry: Loaded, interpolation: str, padding: str
 ) -> None:
     generator = torch.Generator().manual_seed(3)
@@ -185,7 +185,7 @@ def test_gradients_of_both_orders_are_those_of_finite_differences(
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("padding", PADDINGS)
-def test_the_number_of_threads_changes_no_bit(geometry: Loaded, interpolation: str, padding: str) -> None:
+def test_results_do_not_depend_on_the_number_of_threads(geometry: Loaded, interpolation: str, padding: str) -> None:
     call = Call(1, 2, 1030, 90, 900, 80, several=False, interpolation=interpolation, padding=padding)
     image, homography = call.tensors()
     found = []
@@ -202,9 +202,9 @@ def test_the_number_of_threads_changes_no_bit(geometry: Loaded, interpolation: s
 NOWHERE = [
     ((0.0, 0.0, 0.0), "w is zero"),
     ((0.0, 0.0, float("nan")), "w is NaN"),
-    ((0.0, 0.0, float("inf")), "all points are one"),
+    ((0.0, 0.0, float("inf")), "all points coincide"),
     ((0.0, 0.0, 1e-300), "points are too far away"),
-    ((1e-9, 0.0, 0.0), "points lie far away, and one nowhere"),
+    ((1e-9, 0.0, 0.0), "points are far away, and one is at infinity"),
     ((-0.25, 0.0, 1.0), "w is zero in a column, and negative behind it"),
 ]
 
@@ -213,7 +213,7 @@ NOWHERE = [
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize(("last_row", "_why"), NOWHERE)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.uint8], ids=str)
-def test_points_that_are_nowhere_are_filled_and_the_rest_is_as_ever(
+def test_points_at_infinity_are_filled_and_the_others_are_not_affected(
     geometry: Loaded, padding: str, interpolation: str, last_row: tuple[float, ...], _why: str, dtype: torch.dtype
 ) -> None:
     start = (1.0, 0.1, 0.4, 0.2, 0.9, 1.3, *last_row)
@@ -230,7 +230,7 @@ def test_points_that_are_nowhere_are_filled_and_the_rest_is_as_ever(
 
 @pytest.mark.parametrize("scale", [1e3, 1e9, 1e12, 1e300])
 @pytest.mark.parametrize("padding", PADDINGS)
-def test_huge_coordinates_overflow_nothing(geometry: Loaded, scale: float, padding: str) -> None:
+def test_huge_coordinates_do_not_overflow(geometry: Loaded, scale: float, padding: str) -> None:
     start = (scale, -scale, 0.3, 2 * scale, scale / 3, -scale, 0.0, 0.0, 1.0)
     call = Call(1, 1, 9, 11, 7, 40, start, several=False, padding=padding, fill=7.0, dtype=torch.float64)
     image, homography = call.tensors()
@@ -247,7 +247,7 @@ def test_an_image_with_any_strides_is_accepted(geometry: Loaded) -> None:
     assert torch.equal(call.run(geometry.ops.warp_perspective, gaps, turned), expected)
 
 
-def test_only_the_wanted_gradients_are_computed(geometry: Loaded) -> None:
+def test_only_the_requested_gradients_are_computed(geometry: Loaded) -> None:
     image, homography = Call().tensors()
     grad = torch.ones(2, 3, 19, 161)
     backward = geometry.ops.warp_perspective_backward
@@ -268,9 +268,7 @@ def test_only_the_wanted_gradients_are_computed(geometry: Loaded) -> None:
         ({"wanted": [True]}, r"wanted must have 2 flags, for image and homography, got 1"),
     ],
 )
-def test_a_backward_with_arguments_that_do_not_fit_is_refused(
-    geometry: Loaded, change: dict[str, Any], message: str
-) -> None:
+def test_a_backward_with_invalid_arguments_is_rejected(geometry: Loaded, change: dict[str, Any], message: str) -> None:
     image, homography = Call().tensors()
     arguments = {"grad": torch.ones(2, 3, 19, 161), "image": image, "homography": homography, "height": 19}
     arguments |= {"width": 161, "interpolation": "bilinear", "padding": "constant", "fill": 0.0, "wanted": [True, True]}
@@ -294,7 +292,7 @@ print(digest.hexdigest())
 """
 
 
-def test_every_instruction_set_gives_the_same() -> None:
+def test_all_instruction_sets_produce_the_same_results() -> None:
     found = {
         subprocess.check_output(
             [*python(), "-c", PRINTS_A_SUM], env={**os.environ, "OPWRIGHT_SIMD": instructions}, text=True

@@ -1,4 +1,4 @@
-"""The operators of tests/packages/gradients, with their native backwards and without."""
+"""The operators of tests/packages/gradients, with and without native backwards."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def derived() -> Loaded:
 
 @pytest.fixture(scope="session")
 def recorded(native: Loaded, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
-    """The same references, with gradients in Python that the bridge calls only where one is recorded."""
+    """The same references, with gradients in Python that the bridge calls only while one is recorded."""
     assert native.path is not None
     assert find_bridge() is not None
     source = tmp_path_factory.mktemp("recorded") / "kernels.cpp"

@@ -1,4 +1,4 @@
-"""Derived gradients of references that are unlike what a native backward can serve."""
+"""Tests of derived gradients of references that native backwards do not support."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def halves(x: Tensor) -> list[Tensor]:
-    """A list whose elements are views of the argument."""
+    """A list of views of the argument."""
     return [x[:2], x[2:]]
 
 
 def mixture(x: Tensor) -> tuple[Tensor, list[Tensor], int]:
-    """A tensor, a list with integers in it, and a number."""
+    """A tensor, a list that contains integers, and a number."""
     return x.sin(), [x.long(), x * x], 3
 
 
@@ -39,23 +39,23 @@ def turned(x: Tensor) -> Tensor:
 
 
 def twice(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The same tensor two times."""
+    """The same tensor twice."""
     y = x.exp()
     return y, y
 
 
 def weighted(x: Tensor, *, weight: Tensor, power: int = 2) -> Tensor:
-    """A tensor that is given by keyword only."""
+    """A keyword-only tensor."""
     return x**power * weight
 
 
 def rotated(x: Tensor) -> Tensor:
-    """A complex result, and a complex argument where it is one."""
+    """A complex result, from a real or complex argument."""
     return x * 1j
 
 
 def constant(x: Tensor) -> Tensor:
-    """What does not depend on the argument."""
+    """A result that does not depend on the argument."""
     return torch.ones_like(x)
 
 
@@ -84,7 +84,7 @@ CASES: dict[str, Callable[[Ops, Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_first_and_the_second_derivative_are_those_of_finite_differences(ops: Ops, case: str) -> None:
+def test_first_and_second_derivatives_match_finite_differences(ops: Ops, case: str) -> None:
     x = torch.linspace(0.5, 2, 9, dtype=torch.float64).reshape(3, 3).requires_grad_()
     assert gradcheck(lambda x: CASES[case](ops, x), x)
     assert gradgradcheck(lambda x: CASES[case](ops, x), x)
@@ -95,12 +95,12 @@ def test_opcheck_passes(ops: Ops, name: str) -> None:
     torch.library.opcheck(getattr(ops, name).default, (torch.randn(3, 3, requires_grad=True),))
 
 
-def test_opcheck_passes_with_a_keyword(ops: Ops) -> None:
+def test_opcheck_passes_with_a_keyword_argument(ops: Ops) -> None:
     x = torch.randn(3, 3, requires_grad=True)
     torch.library.opcheck(ops.weighted.default, (x,), {"weight": x})
 
 
-def test_results_are_no_views_of_arguments(ops: Ops) -> None:
+def test_results_are_not_views_of_arguments(ops: Ops) -> None:
     x = torch.ones(3, 3)
     for result in (ops.itself(x), ops.turned(x), *ops.halves(x)):
         result.fill_(7)
@@ -110,7 +110,7 @@ def test_results_are_no_views_of_arguments(ops: Ops) -> None:
     assert second.eq(torch.ones(1).exp()).all()
 
 
-def test_what_does_not_depend_on_the_argument_has_the_gradient_zero(ops: Ops) -> None:
+def test_a_result_independent_of_the_argument_has_a_zero_gradient(ops: Ops) -> None:
     x = torch.randn(3, requires_grad=True)
     ops.constant(x).sum().backward()
     assert x.grad is not None

@@ -1,4 +1,4 @@
-"""Gradients in eager mode: native ones that the C++ bridge calls, and those that are derived from references."""
+"""Tests of gradients in eager mode: native ones, called by the C++ bridge, and those derived from references."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 CONSTANT = torch.linspace(-1, 2, 6, dtype=torch.float64).reshape(2, 3)
 INDEX = torch.tensor([0, 5, 2, 2])
-# Each takes the operators and one to three tensors of shape (2, 3), of different layouts.
+# Each accepts the operators and one to three tensors of shape (2, 3) with different layouts.
 CASES: dict[str, Callable[..., Any]] = {
     "one input": lambda ops, x: ops.mul(x, CONSTANT),
     "the other input": lambda ops, y: ops.mul(CONSTANT, y),
@@ -36,7 +36,7 @@ CASES: dict[str, Callable[..., Any]] = {
     "an optional tensor": lambda ops, x, y, z: ops.affine(x, y, z, 2.5),
     "an optional tensor that is not there": lambda ops, x, y: ops.affine(x, y, None, -1.0),
     "an optional tensor alone": lambda ops, z: ops.affine(CONSTANT, CONSTANT, z, 0.5, "minus"),
-    "what is no tensor": lambda ops, x: ops.affine(x, CONSTANT, x, 0.5, "minus", [1, 2], True),
+    "non-tensor arguments": lambda ops, x: ops.affine(x, CONSTANT, x, 0.5, "minus", [1, 2], True),
     "a list": lambda ops, x, y, z: ops.weighted_sum([x, y], z),
     "a list that requires grad in part": lambda ops, x: ops.weighted_sum([CONSTANT, x, CONSTANT], CONSTANT),
     "a list that requires no grad": lambda ops, z: ops.weighted_sum([CONSTANT, CONSTANT], z),
@@ -62,7 +62,7 @@ def drawn(*shape: int, grad: bool = True) -> Tensor:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_first_and_the_second_derivative_are_those_of_finite_differences(ops: Ops, case: str) -> None:
+def test_first_and_second_derivatives_match_finite_differences(ops: Ops, case: str) -> None:
     laid_out = (drawn(2, 3), drawn(3, 2).T, drawn(2, 3, 2)[..., 1])
     inputs = laid_out[: len(inspect.signature(CASES[case]).parameters) - 1]
     function = functools.partial(CASES[case], ops)
@@ -92,7 +92,7 @@ def test_a_native_gradient_does_not_pass_through_python(native: Loaded) -> None:
 
 
 @pytest.mark.parametrize(("of_x", "of_y", "asked"), [(True, True, 3), (True, False, 1), (False, True, 2)])
-def test_only_wanted_gradients_are_asked_for(native: Loaded, of_x: bool, of_y: bool, asked: int) -> None:
+def test_only_required_gradients_are_computed(native: Loaded, of_x: bool, of_y: bool, asked: int) -> None:
     x, y = drawn(3, grad=of_x), drawn(3, grad=of_y)
     native.ops.asked_of_mul_backward()
     native.ops.mul(x, y).sum().backward()
@@ -100,14 +100,14 @@ def test_only_wanted_gradients_are_asked_for(native: Loaded, of_x: bool, of_y: b
     assert (x.grad is not None, y.grad is not None) == (of_x, of_y)
 
 
-def test_what_torch_autograd_grad_is_not_asked_for_is_not_wanted(native: Loaded) -> None:
+def test_gradients_that_torch_autograd_grad_does_not_request_are_not_computed(native: Loaded) -> None:
     x, y = drawn(3), drawn(3)
     native.ops.asked_of_mul_backward()
     torch.autograd.grad(native.ops.mul(x, y).sum(), y)
     assert native.ops.asked_of_mul_backward() == 2
 
 
-def test_the_second_derivative_is_native_where_there_is_a_backward_of_the_backward(native: Loaded) -> None:
+def test_the_second_derivative_is_native_if_the_backward_has_a_backward(native: Loaded) -> None:
     x = drawn(3)
     (grad,) = torch.autograd.grad(native.ops.cube(x).sum(), x, create_graph=True)
     assert "CppFunction" in repr(grad.grad_fn)
@@ -115,7 +115,7 @@ def test_the_second_derivative_is_native_where_there_is_a_backward_of_the_backwa
     torch.testing.assert_close(second, 6 * x.detach())
 
 
-def test_a_training_form_is_called_where_a_gradient_is_recorded_and_nowhere_else(native: Loaded) -> None:
+def test_a_training_form_is_called_only_while_a_gradient_is_recorded(native: Loaded) -> None:
     x, y = drawn(3), drawn(3)
     native.ops.gates_made()
     result = native.ops.gated(x, y)
@@ -133,18 +133,18 @@ def test_an_integer_result_does_not_require_grad(ops: Ops) -> None:
     assert not place.requires_grad
 
 
-def test_only_the_result_is_saved_where_only_that_is_said(native: Loaded) -> None:
+def test_only_the_declared_result_is_saved(native: Loaded) -> None:
     x = drawn(3)
     factor = x * 1
     result = native.ops.sigmoid(factor)
     with torch.no_grad():
-        factor.zero_()  # not saved, so nobody minds
+        factor.zero_()  # not saved, so this is allowed
     result.sum().backward()
     expected = torch.sigmoid(x.detach())
     torch.testing.assert_close(x.grad, expected * (1 - expected))
 
 
-def test_what_was_saved_may_not_be_written_to(ops: Ops) -> None:
+def test_a_saved_tensor_must_not_be_modified(ops: Ops) -> None:
     x = drawn(3)
     saved = x * 1
     result = ops.mul(saved, x)
@@ -154,7 +154,7 @@ def test_what_was_saved_may_not_be_written_to(ops: Ops) -> None:
         result.sum().backward()
 
 
-def test_a_graph_is_used_once_unless_it_is_retained(ops: Ops) -> None:
+def test_a_graph_is_freed_after_backward_unless_it_is_retained(ops: Ops) -> None:
     x, y = drawn(3), drawn(3)
     result = ops.mul(x, y).sum()
     result.backward(retain_graph=True)
@@ -165,7 +165,7 @@ def test_a_graph_is_used_once_unless_it_is_retained(ops: Ops) -> None:
 
 
 @pytest.mark.parametrize("guard", [torch.no_grad, torch.inference_mode])
-def test_nothing_is_recorded_where_gradients_are_off(ops: Ops, guard: Callable[[], Any]) -> None:
+def test_nothing_is_recorded_while_gradients_are_disabled(ops: Ops, guard: Callable[[], Any]) -> None:
     x = drawn(3)
     with guard():
         results = [ops.mul(x, x), *ops.sin_cos(x), ops.weighted_sum([x], x), ops.cube(x, factor=2.0)]
@@ -173,7 +173,7 @@ def test_nothing_is_recorded_where_gradients_are_off(ops: Ops, guard: Callable[[
     assert not ops.mul(x.detach(), x.detach()).requires_grad
 
 
-def test_hooks_see_the_gradients(ops: Ops) -> None:
+def test_hooks_receive_the_gradients(ops: Ops) -> None:
     x, y = drawn(3), drawn(3)
     seen: list[Tensor] = []
     x.register_hook(lambda grad: seen.append(grad) or 2 * grad)  # type: ignore[func-returns-value]
@@ -182,14 +182,14 @@ def test_hooks_see_the_gradients(ops: Ops) -> None:
     torch.testing.assert_close(x.grad, 2 * y.detach())
 
 
-def test_a_result_that_nobody_used_stops_the_gradient(ops: Ops) -> None:
+def test_an_unused_result_has_no_incoming_gradient(ops: Ops) -> None:
     x = drawn(3)
     sine, cosine = ops.sin_cos(x)
     assert torch.autograd.grad(sine.sum(), x, retain_graph=True)[0].equal(x.detach().cos())
     assert torch.autograd.grad(cosine.sum(), x)[0].equal(-x.detach().sin())
 
 
-def test_many_threads_use_one_graph_and_their_own(ops: Ops) -> None:
+def test_threads_use_a_shared_graph_and_their_own(ops: Ops) -> None:
     x, y = drawn(64), drawn(64)
     shared = ops.mul(x, y)
     found: list[Tensor] = []
@@ -208,7 +208,7 @@ def test_many_threads_use_one_graph_and_their_own(ops: Ops) -> None:
     assert all(grad.equal(y.detach()) for grad in found)
 
 
-def test_a_graph_that_is_gone_holds_no_tensor(ops: Ops) -> None:
+def test_a_freed_graph_keeps_no_tensor_alive(ops: Ops) -> None:
     x = drawn(3)
     inner = x * 1
     results = [ops.mul(inner, inner), ops.sin_cos(inner), ops.weighted_sum([inner], x), ops.sigmoid(inner)]
@@ -227,7 +227,7 @@ def test_a_gradient_has_the_dtype_of_its_argument(ops: Ops) -> None:
     assert (x.grad.dtype, x.grad.tolist()) == (torch.float32, [2.0, 2.0, 2.0])
 
 
-def test_a_parameter_has_a_gradient_too(ops: Ops) -> None:
+def test_a_parameter_gets_a_gradient(ops: Ops) -> None:
     x = torch.nn.Parameter(drawn(3).detach())
     ops.mul(x, x).sum().backward()
     torch.testing.assert_close(x.grad, 2 * x.detach())

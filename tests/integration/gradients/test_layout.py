@@ -1,4 +1,4 @@
-"""The layout of gradients: a backward operator returns each with the strides of its argument."""
+"""Tests that a backward operator returns each gradient with the strides of its argument."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tensors(shape: tuple[int, ...] = (4, 6)) -> dict[str, Tensor]:
 
 
 LAYOUTS = sorted(tensors())
-# Each returns the gradients, and the arguments whose layouts they have.
+# Each returns the gradients, and the arguments whose layouts they must have.
 CALLS: dict[str, Callable[[Ops, Tensor, Tensor], tuple[Any, list[Tensor]]]] = {
     "two": lambda ops, g, x: (ops.mul_backward(g, x, g, [True, True]), [x, g]),
     "one of two": lambda ops, g, x: (ops.mul_backward(g, x, g, [True, False])[0], [x]),
@@ -43,7 +43,7 @@ CALLS: dict[str, Callable[[Ops, Tensor, Tensor], tuple[Any, list[Tensor]]]] = {
 
 
 def strides(tensor: Tensor) -> list[int]:
-    """The strides that are used."""
+    """The strides of dimensions with several elements."""
     return [stride for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1]
 
 
@@ -58,6 +58,6 @@ def test_a_native_gradient_has_the_strides_of_its_argument(native: Loaded, call:
         assert torch.equal(gradient, other)
 
 
-def test_an_argument_that_a_backward_does_not_take_leaves_its_gradient_as_it_is(native: Loaded) -> None:
+def test_a_gradient_keeps_its_layout_if_the_backward_lacks_its_argument(native: Loaded) -> None:
     grad, result = tensors()["transposed"], torch.rand(4, 6, dtype=torch.float64)
     assert native.ops.sigmoid_backward(grad, result).is_contiguous()

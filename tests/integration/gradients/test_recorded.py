@@ -1,4 +1,4 @@
-"""Gradients in Python that the bridge calls only where one is recorded."""
+"""Tests of gradients in Python that the bridge calls only while one is recorded."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def calls_python(call: Callable[[], Any]) -> bool:
     return not modules.isdisjoint(KERNELS)
 
 
-def test_python_is_called_where_a_gradient_is_recorded_and_nowhere_else(recorded: Loaded, derived: Loaded) -> None:
+def test_python_is_called_only_while_a_gradient_is_recorded(recorded: Loaded, derived: Loaded) -> None:
     x, y, leaf = torch.randn(3), torch.randn(3), torch.randn(3, requires_grad=True)
     assert not calls_python(lambda: recorded.ops.mul(x, y))
     assert calls_python(lambda: recorded.ops.mul(x, leaf))
@@ -47,11 +47,11 @@ def test_python_is_called_where_a_gradient_is_recorded_and_nowhere_else(recorded
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(x, y)
         assert calls_python(lambda: recorded.ops.mul(dual, y))
-    # It sees such calls where they are.
+    # Prove that such calls are detected.
     assert calls_python(lambda: derived.ops.mul(x, y))
 
 
-def test_python_is_called_where_a_mutation_is_refused_and_nowhere_else(recorded: Loaded, derived: Loaded) -> None:
+def test_python_is_called_only_if_a_mutation_is_rejected(recorded: Loaded, derived: Loaded) -> None:
     x, y, leaf = torch.zeros(3), torch.ones(3), torch.zeros(3, requires_grad=True)
     assert not calls_python(lambda: recorded.ops.add_into(x, y))
     assert x.tolist() == [1, 1, 1]

@@ -1,4 +1,4 @@
-"""Gradients where something stands between the operator and eager autograd: torch.func, compilers, TorchScript."""
+"""Tests of gradients outside of eager autograd: torch.func, compilers, TorchScript."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TRANSFORMATIONS: dict[str, Any] = {
     ),
     "jvp": lambda mul: func.jvp(mul, (drawn(5), drawn(5)), (drawn(5), drawn(5))),
     "jacfwd": lambda mul: func.jacfwd(mul)(drawn(5), drawn(5)),
-    # What it is made of may not draw numbers itself: linearize makes a graph of it.
+    # The function must not draw random numbers, because linearize traces it.
     "linearize": lambda mul: func.linearize(functools.partial(mul, drawn(5)), drawn(5))[1](drawn(5)),
     "functionalize": lambda mul: func.functionalize(mul)(drawn(5), drawn(5)),
     "backward through vmap": lambda mul: torch.autograd.grad(*batched(mul)),
@@ -71,18 +71,18 @@ def captured(mul: Callable[[Tensor, Tensor], Tensor]) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
-def test_a_transformation_gives_what_it_gives_for_pytorchs_own_product(ops: Ops, name: str) -> None:
+def test_a_transformation_returns_the_same_as_for_pytorchs_product(ops: Ops, name: str) -> None:
     transform = TRANSFORMATIONS[name]
     torch.testing.assert_close(transform(ops.mul), transform(torch.mul))
 
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
-def test_a_transformation_goes_through_a_training_form(ops: Ops, name: str) -> None:
+def test_a_transformation_supports_a_training_form(ops: Ops, name: str) -> None:
     transform = TRANSFORMATIONS[name]
     torch.testing.assert_close(transform(ops.gated), transform(lambda x, y: torch.tanh(x) * y))
 
 
-def test_a_hessian_of_forward_over_reverse_mode_is_right_or_refused(native: Loaded, derived: Loaded) -> None:
+def test_a_forward_over_reverse_hessian_is_correct_or_rejected(native: Loaded, derived: Loaded) -> None:
     x, y = drawn(5), drawn(5)
     expected = func.hessian(loss(torch.mul))(x, y)
     torch.testing.assert_close(func.hessian(loss(derived.ops.mul))(x, y), expected)
@@ -90,12 +90,12 @@ def test_a_hessian_of_forward_over_reverse_mode_is_right_or_refused(native: Load
         func.hessian(loss(native.ops.mul))(x, y)
 
 
-def test_a_second_native_derivative_serves_torch_func_too(native: Loaded) -> None:
+def test_torch_func_uses_a_native_second_derivative(native: Loaded) -> None:
     third = func.grad(func.grad(func.grad(lambda x: native.ops.cube(x, factor=0.5))))
     torch.testing.assert_close(third(drawn(1)[0]), torch.tensor(3.0, dtype=torch.float64))
 
 
-def test_every_operator_is_differentiated_by_torch_func_as_by_backward(ops: Ops) -> None:
+def test_torch_func_and_backward_agree_for_every_operator(ops: Ops) -> None:
     def several(x: Tensor, y: Tensor) -> Tensor:
         sine, cosine = ops.sin_cos(x)
         parts = ops.weighted_sum([sine, y], x) + ops.sum_of_given([None, cosine], y)
@@ -108,14 +108,14 @@ def test_every_operator_is_differentiated_by_torch_func_as_by_backward(ops: Ops)
     torch.testing.assert_close(func.grad(several, argnums=(0, 1))(x.detach(), y.detach()), expected)
 
 
-def test_forward_mode_has_the_derivative_and_not_zero(ops: Ops) -> None:
+def test_forward_mode_returns_the_derivative_instead_of_zero(ops: Ops) -> None:
     x, y = drawn(5), drawn(5)
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(x, torch.ones_like(x))
         torch.testing.assert_close(forward_ad.unpack_dual(ops.mul(dual, y)).tangent, y)
 
 
-def test_a_compiled_function_has_the_gradients_of_the_eager_one(ops: Ops) -> None:
+def test_a_compiled_function_has_the_gradients_of_eager_mode(ops: Ops) -> None:
     def model(x: Tensor, y: Tensor) -> Tensor:
         sine, cosine = ops.sin_cos(ops.mul(x, y))
         parts = ops.weighted_sum([sine, y], x) * cosine + ops.affine(x, y, None, 0.5) + ops.gated(x, y)
@@ -141,7 +141,7 @@ def test_compiled_autograd_calls_the_backward(ops: Ops) -> None:
 
 
 class Scripted(torch.nn.Module):
-    """One step of training with native gradients; TorchScript optimises it in its third run."""
+    """One training step with native gradients; TorchScript optimizes it in its third run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ class Scripted(torch.nn.Module):
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit")
-def test_a_scripted_module_trains_as_the_eager_one(native: Loaded) -> None:
+def test_a_scripted_module_trains_like_the_eager_one(native: Loaded) -> None:
     assert native.ops.mul is torch.ops.gradients.mul
     eager = Scripted()
     scripted = torch.jit.script(Scripted())

@@ -1,4 +1,4 @@
-"""Where the bridge cannot be built or has to be found again."""
+"""Tests of a bridge that cannot be built, or that was built before."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.interpreter import python
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The operator library was built elsewhere, and lies there ready; here is no compiler, and no cache of builds.
+# The operator library has been built, but there is no compiler and the cache is empty.
 SCRIPT = """
 import sys
 import warnings
@@ -70,13 +70,13 @@ def test_without_a_compiler_the_gradients_are_registered_in_python(package: Path
     assert int(compared.split()[1]) > 20
 
 
-def test_with_a_compiler_the_bridge_is_there_at_once_the_second_time(package: Path) -> None:
+def test_a_built_bridge_is_reused(package: Path) -> None:
     opwright.open(package)
     assert bridge.attach()
     assert "CppFunction" in repr(torch.ops.gradients.mul(*torch.ones(2, 3, requires_grad=True)).grad_fn)
 
 
-def test_a_bridge_that_the_compiler_rejects_is_blamed_on_nothing_else(
+def test_a_bridge_that_the_compiler_rejects_is_reported_as_such(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     source = tmp_path / "bridge.cpp"
@@ -85,7 +85,9 @@ def test_a_bridge_that_the_compiler_rejects_is_blamed_on_nothing_else(
     monkeypatch.setattr(bridge, "_bridges", {})
     with pytest.raises(BridgeError) as caught:
         bridge.build_bridge()
-    assert str(caught.value).startswith("opwright's C++ autograd bridge does not build; your library is not at fault. ")
+    assert str(caught.value).startswith(
+        "opwright's C++ autograd bridge does not build; your library is not the cause. "
+    )
     assert re.search(r"bridge\.cpp:1:\d+: error: .not_declared. was not declared in this scope", str(caught.value))
     assert "not_declared" in caught.value.output
     with pytest.warns(
@@ -108,13 +110,13 @@ print(torch.ops.gradients.mul(*torch.ones(2, 3, requires_grad=True)).grad_fn)
 TABLE = 'extern "C" const char* opwright_gradients() { return "unreadable::f unreadable::g x - 1\\n"; }'
 
 
-def test_a_table_that_cannot_be_read_is_an_error_and_spoils_no_other(package: Path) -> None:
+def test_an_unreadable_table_is_an_error_and_does_not_affect_others(package: Path) -> None:
     command: list[str | Path] = [*python(), "-c", UNREADABLE, package, TABLE]
     ran = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     message, node = ran.stdout.splitlines()
     assert message == (
         "the gradients of an operator library cannot be used: "
-        'the gradient "unreadable::f unreadable::g x - 1" cannot be read: build its library again'
+        'the gradient "unreadable::f unreadable::g x - 1" cannot be parsed: rebuild its library'
     )
     assert "CppFunction" in node

@@ -1,4 +1,4 @@
-"""Bundles of a small model, what can be done to a copy of one, and the host's answers to it."""
+"""Bundles of a small model, changes to a copy of one, and the host's reaction to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 HOST = ROOT / "src/opwright/host/cpp"
 TORCH = Path(torch.__file__).parent
-# The numbers stand in one place, and it is not here.
+# The numbers are defined in one place, which is not here.
 CODES = {
     int(number): name
     for name, number in re.findall(
@@ -37,7 +37,7 @@ CODES = {
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why the host refused: the name of its exit code, and its one line."""
+    """Why the host refused: the name of its exit code, and its error line."""
 
     code: str
     message: str
@@ -45,7 +45,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Bundle:
-    """A copy of a bundle, to be changed."""
+    """A copy of a bundle that tests may change."""
 
     path: Path
 
@@ -58,7 +58,7 @@ class Bundle:
         return sorted(path for path in self.path.rglob("*") if path.is_file())
 
     def say(self, change: Callable[[Any], object]) -> None:
-        """Change what the manifest says, as somebody does who also fixes its digest."""
+        """Change the manifest, and update its digest to match."""
         manifest = self.manifest
         change(manifest)
         self.write(json.dumps(manifest, indent=2).encode())
@@ -69,17 +69,17 @@ class Bundle:
         (self.path / "manifest.sha256").write_text(f"{digest}  manifest.json\n")
 
     def put(self, name: str, content: bytes) -> None:
-        """Write a file, and say so in the manifest."""
+        """Write a file, and list it in the manifest."""
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        # A new file: a process that has loaded the old one still has its memory mapped.
+        # Create a new file, because a process that has loaded the old one still maps it.
         path.unlink(missing_ok=True)
         path.write_bytes(content)
         facts = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         self.say(lambda manifest: manifest["files"].update({name: facts}))
 
     def remove(self, name: str) -> None:
-        """Remove a file, and the folders that are empty then, and say so in the manifest."""
+        """Remove a file, any folders left empty, and its entry in the manifest."""
         path = self.path / name
         path.unlink()
         for folder in path.parents:
@@ -89,38 +89,38 @@ class Bundle:
         self.say(lambda manifest: manifest["files"].pop(name))
 
     def add_library(self, name: str, content: bytes, **said: object) -> None:
-        """Put in another library, of which the manifest says what it says of the first but for `said`."""
+        """Add another library, with the manifest entry of the first one except for `said`."""
         self.put(name, content)
         self.say(lambda manifest: manifest["libraries"].append({**manifest["libraries"][0], "file": name, **said}))
 
 
 class Host(Protocol):
-    """Runs the host's program to its end, which is no signal."""
+    """Runs the host's program until it exits, which must not be by a signal."""
 
     def __call__(self, *words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]: ...
 
 
 class Refused(Protocol):
-    """Runs the host's program, which refuses, in one line; told to verify the bundle where it is told nothing else."""
+    """Runs the host's program, which must refuse in one line. Verifies the bundle by default."""
 
     def __call__(self, bundle: Bundle | Path, *words: str | Path) -> Refusal: ...
 
 
 class Compiled(Protocol):
-    """Builds a program of several C++ files, from `host/cpp/` on, as one: what they all include is read once."""
+    """Builds a program from C++ files in `host/cpp/` as one translation unit, to read shared headers once."""
 
     def __call__(self, name: str, sources: Iterable[str | Path], *more: str | Path) -> Path: ...
 
 
 class Loads(Protocol):
-    """Loads a bundle in a process that loads many: None, or why it was refused."""
+    """Loads a bundle in a process that loads many. Returns None, or why it was refused."""
 
     def __call__(self, folder: Path) -> Refusal | None: ...
 
 
 @pytest.fixture(scope="session")
 def torchscript(shipped: Shipped) -> Path:
-    """The bundle of tests/packages/blended; not to be changed."""
+    """The bundle of tests/packages/blended; must not be changed."""
     return shipped("blended", "torchscript")
 
 
@@ -138,7 +138,7 @@ def bundle(torchscript: Path, tmp_path: Path) -> Bundle:
 
 @pytest.fixture
 def package(aoti: Path, tmp_path: Path) -> Bundle:
-    """A copy of the one with a package."""
+    """A copy of the bundle with a package."""
     return Bundle(Path(shutil.copytree(aoti, tmp_path / "package")))
 
 
@@ -163,7 +163,7 @@ def program() -> Path:
 
 @pytest.fixture(scope="session")
 def codes() -> dict[str, int]:
-    """Exit codes by their names."""
+    """Exit codes by name."""
     return {name: number for number, name in CODES.items()}
 
 
@@ -211,7 +211,7 @@ def compiled(build_once: BuildOnce) -> Compiled:
 
 @pytest.fixture(scope="session")
 def replay(compiled: Compiled) -> Path:
-    """Everything of the host but its `main`, under sanitizers, which reads inputs of every kind."""
+    """All of the host except its `main`, built with sanitizers; it reads inputs of every kind."""
     rooms = [sorted((HOST / room).glob("*.cpp")) for room in ("bundle", "engine", "model", "program", "tests/fuzz")]
     left_out = {"main.cpp", "last_words.cpp", "libfuzzer.cpp"}
     sources = [source for room in rooms for source in room if source.name not in left_out]

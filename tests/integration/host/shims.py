@@ -1,4 +1,4 @@
-"""Libraries to preload: what a system does that fails, for one file or after a number of calls."""
+"""Libraries to preload that simulate system failures, for one file or after a number of calls."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Reads of the file whose path ends with $SHIM_FILE fail after $SHIM_BYTES bytes, as those of a broken disk; with
-# $SHIM_CUT they find the end of the file there.
+# Reads of the file whose path ends with $SHIM_FILE fail after $SHIM_BYTES bytes, as on a broken disk; with $SHIM_CUT,
+# they reach the end of the file there.
 BROKEN_DISK = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -42,7 +42,7 @@ ssize_t read(int file, void* into, size_t size) {
 }
 """
 
-# The system gives the process $SHIM_THREADS threads and no more.
+# The system provides only $SHIM_THREADS threads to the process.
 FEW_THREADS = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -61,7 +61,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
 
 
 def compile_c(library: Path, source: str, *more: str) -> Path:
-    """A shared object of C, without PyTorch."""
+    """Compile a shared object from C, without PyTorch."""
     command = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library), *more]
     subprocess.run(command, input=source, text=True, check=True)
     return library

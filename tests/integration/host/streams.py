@@ -1,4 +1,4 @@
-"""A program that drives a host: requests as bytes, and the host's answers as arrays."""
+"""Drives a host: sends requests as bytes, and reads the answers as arrays."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-# Nothing takes as long: a host that does something else than it should fails the test, and does not stop it.
+# Longer than anything takes: a misbehaving host fails the test instead of blocking it.
 _LONG = 120
-# What a row is given: a path, or the bytes that a file would hold.
+# A row's inputs: a path, or the bytes of a file.
 Given = dict[str, str | bytes]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to one row: its line, and its outputs by their names."""
+    """The answer to one row: its line, and its outputs by name."""
 
     line: Any
     outputs: dict[str, Any]
@@ -47,7 +47,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Streamed:
-    """What a host said: the line when it was ready, its answers, the error that ended it, and its end."""
+    """The output of a host: its ready line, its answers, the error that ended it, and its exit."""
 
     ready: Any
     answers: list[Answer]
@@ -63,7 +63,7 @@ def npy(array: Any) -> bytes:
 
 
 def request(*rows: Given, batch: bool = False) -> bytes:
-    """One request: a line, and the bytes that follow it."""
+    """Return one request: a line, and the bytes that follow it."""
     lines = [
         {"inputs": {name: {"bytes": len(value)} if isinstance(value, bytes) else value for name, value in row.items()}}
         for row in rows
@@ -73,7 +73,7 @@ def request(*rows: Given, batch: bool = False) -> bytes:
 
 
 def read_answer(file: IO[bytes]) -> Answer | None:
-    """The next answer; None at the end."""
+    """Return the next answer; None at the end."""
     text = file.readline()
     if not text:
         return None
@@ -82,14 +82,14 @@ def read_answer(file: IO[bytes]) -> Answer | None:
     for output in line.get("outputs", []):
         content = b""
         while len(content) < output["bytes"] and (piece := file.read(output["bytes"] - len(content))):
-            content += piece  # a pipe gives what is there
+            content += piece  # a pipe returns what is available
         assert len(content) == output["bytes"]
         outputs[output["name"]] = np.frombuffer(content, dtype=output["dtype"]).reshape(output["shape"])
     return Answer(line, outputs)
 
 
 class Driven:
-    """A host that is given one request after the other."""
+    """A host that receives one request after another."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin
@@ -108,7 +108,7 @@ class Driven:
         return answer
 
     def end(self) -> tuple[int, str]:
-        """The exit code and what was said on standard error."""
+        """Return the exit code and the text on standard error."""
         return self._process.wait(_LONG), self._stderr.read().decode()
 
 

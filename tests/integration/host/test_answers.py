@@ -1,4 +1,4 @@
-"""Each request gets an answer: numbers as they are, or one line and the exit code of the first that has none."""
+"""Each request gets an answer: its outputs, or an error line; the first error sets the exit code."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def fitting(files: Path) -> list[str]:
-    """Words that give the model what it takes."""
+    """Arguments with inputs that fit the model."""
     return [f"--input=image={files}/image.npy", f"--input=shift={files}/shift.npy"]
 
 
 @pytest.mark.parametrize("form", ["torchscript", "aoti"])
-def test_nan_and_infinities_pass_and_come_out(
+def test_nan_and_infinities_are_passed_through(
     host: Host, request: pytest.FixtureRequest, files: Path, fitting: list[str], tmp_path: Path, form: str
 ) -> None:
     image = np.load(files / "image.npy")
@@ -38,25 +38,25 @@ def test_nan_and_infinities_pass_and_come_out(
         assert np.isnan(outputs["output_1"]).all()
 
 
-def test_outputs_that_cannot_be_written_are_said_and_nothing_half_written_stays(
+def test_unwritable_outputs_are_reported_and_leave_no_partial_files(
     refused: Refused, torchscript: Path, fitting: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "folder.npz").mkdir()
     (tmp_path / "file").touch()
     before = sorted(tmp_path.rglob("*"))
     for name, code, message in (
-        ("missing/out.npz", "output_unwritable", "cannot be written: is its folder there, and yours?"),
-        ("file/out.npz", "output_unwritable", "cannot be written: is its folder there, and yours?"),
-        ("folder.npz", "output_unwritable", "cannot be written: is its folder there, and yours?"),
-        ("out.npy", "output_unwritable", "holds one array, and the model gives 2: name an .npz file"),
-        ("out.txt", "usage", "has another ending than .npz and .npy"),
+        ("missing/out.npz", "output_unwritable", "cannot be written: does its folder exist, and is it writable?"),
+        ("file/out.npz", "output_unwritable", "cannot be written: does its folder exist, and is it writable?"),
+        ("folder.npz", "output_unwritable", "cannot be written: does its folder exist, and is it writable?"),
+        ("out.npy", "output_unwritable", "can hold only one array, but the model returns 2: pass an .npz file"),
+        ("out.txt", "usage", "must end in .npz or .npy"),
     ):
         refusal = refused(torchscript, *fitting, "--output", tmp_path / name)
         assert (refusal.code, refusal.message) == (code, f"the output {tmp_path / name} {message}")
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_full_disk_behind_standard_output_is_said(torchscript: Path, fitting: list[str], program: Path) -> None:
+def test_a_full_disk_on_standard_output_is_reported(torchscript: Path, fitting: list[str], program: Path) -> None:
     for words in (fitting, ["--verify"], [*fitting, "--json", "/dev/full"]):
         with Path("/dev/full").open("w") as full:
             done = subprocess.run([program, torchscript, *words], stdout=full, stderr=subprocess.PIPE, check=False)
@@ -64,7 +64,7 @@ def test_a_full_disk_behind_standard_output_is_said(torchscript: Path, fitting: 
 
 
 GOOD = '{"inputs": {"image": "image.npy", "shift": "shift.npy"}}'
-# What a line says, and the kind of error that answers it. The first bad one takes longer than those after it.
+# A line, and the kind of error that answers it. The first bad line takes longer than those after it.
 LINES = [
     (GOOD, ""),
     (" ", None),
@@ -81,7 +81,7 @@ LINES = [
 
 
 @pytest.mark.parametrize("runners", [1, 8])
-def test_each_line_of_a_list_is_answered_and_the_exit_code_is_of_the_first_bad_one(
+def test_each_line_of_a_list_is_answered_and_the_first_error_sets_the_exit_code(
     host: Host, torchscript: Path, files: Path, codes: Mapping[str, int], runners: int
 ) -> None:
     requests = files / "list"
@@ -99,15 +99,15 @@ def test_each_line_of_a_list_is_answered_and_the_exit_code_is_of_the_first_bad_o
     assert (files / "out.npz").is_file()
 
 
-def test_a_list_from_standard_input_is_answered_too(
+def test_a_list_is_read_from_standard_input(
     host: Host, torchscript: Path, files: Path, codes: Mapping[str, int]
 ) -> None:
     good = GOOD.replace(': "', f': "{files}/')
     done = host(torchscript, "--requests", "-", stdin=f"{good}\n{{}}\n")
     assert done.returncode == codes["input_unreadable"]
     assert done.stderr == (
-        'host: line 2 of -: the request has no inputs; expected {"inputs": {"name": "file"}, "output": "file"}, the '
-        "output or not\n"
+        'host: line 2 of -: the request has no inputs; expected {"inputs": {"name": "file"}, "output": "file"}, where '
+        "the output is optional\n"
     )
     for nothing in ("", "\n \n"):
         done = host(torchscript, "--requests", "-", stdin=nothing)
@@ -119,24 +119,26 @@ USAGE = {
     "nothing": ([], "bundle is required"),
     "only a bundle": (["x"], "expected one of --input, --requests, --stream and --verify"),
     "two tasks": (["x", "--input", "y", "--verify"], "expected one of --input, --requests, --stream and --verify"),
-    "an option of nobody's": (["x", "--inptu", "y"], "--inptu"),
-    "a number that is none": (["x", "--input", "y", "--repeat", "many"], "--repeat"),
+    "an unknown option": (["x", "--inptu", "y"], "--inptu"),
+    "not a number": (["x", "--input", "y", "--repeat", "many"], "--repeat"),
     "no runs": (["x", "--input", "y", "--repeat", "0"], "--repeat"),
     "no runner": (["x", "--input", "y", "--runners", "-1"], "--runners"),
-    "one output of many requests": (["x", "--requests", "y", "--output", "z.npz"], "--output is for one request"),
+    "one output of many requests": (["x", "--requests", "y", "--output", "z.npz"], "--output is for a single request"),
 }
 
 
 @pytest.mark.parametrize("what", USAGE)
-def test_wrong_usage_is_told_before_anything_is_looked_at(host: Host, what: str) -> None:
+def test_wrong_usage_is_reported_before_any_file_is_read(host: Host, what: str) -> None:
     words, message = USAGE[what]
     done = host(*words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(r"host: [^\n]+; `opwright-host --help` shows how[^\n]*\n|host: --output [^\n]+\n", done.stderr)
+    assert re.fullmatch(
+        r"host: [^\n]+; `opwright-host --help` shows the usage[^\n]*\n|host: --output [^\n]+\n", done.stderr
+    )
     assert message in done.stderr
 
 
-def test_an_error_of_a_lone_request_is_json_too(
+def test_the_error_of_a_single_request_is_also_json(
     host: Host, torchscript: Path, files: Path, codes: Mapping[str, int]
 ) -> None:
     words = (torchscript, f"--input=image={files}/shift.npy", f"--input=shift={files}/shift.npy")

@@ -69,7 +69,7 @@ def python_accepts(text: str) -> bool:
 
 @st.composite
 def changed(draw: st.DrawFn) -> str:
-    """The text of a manifest in which one to three values are others, come often, are missing or are new."""
+    """Draw the text of a manifest in which one to three values are changed, repeated, removed or added."""
     manifest = copy.deepcopy(MANIFEST)
     for _ in range(draw(st.integers(1, 3))):
         container: Any = manifest
@@ -97,7 +97,7 @@ def changed(draw: st.DrawFn) -> str:
     return json.dumps(manifest)
 
 
-def test_the_manifest_to_begin_with_is_accepted_by_both(host_accepts: Callable[[str], bool]) -> None:
+def test_both_readers_accept_the_original_manifest(host_accepts: Callable[[str], bool]) -> None:
     text = json.dumps(MANIFEST)
     assert python_accepts(text)
     assert host_accepts(text)
@@ -106,5 +106,5 @@ def test_the_manifest_to_begin_with_is_accepted_by_both(host_accepts: Callable[[
 
 @settings(max_examples=1000, deadline=None)
 @given(text=changed())
-def test_what_ship_accepts_the_host_accepts_and_the_reverse(host_accepts: Callable[[str], bool], text: str) -> None:
+def test_ship_and_the_host_accept_the_same_manifests(host_accepts: Callable[[str], bool], text: str) -> None:
     assert python_accepts(text) == host_accepts(text)

@@ -1,4 +1,4 @@
-"""A bundle that is not what was shipped is refused, with a code of its own and one line, before anything of it runs."""
+"""A bundle that differs from what was shipped is refused with a distinct code and one line, before it runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_bundle_itself_is_ok(host: Host, bundle: Bundle) -> None:
         assert "is OK: the largest relative deviation from the goldens is " in done.stdout
 
 
-def test_a_folder_that_is_no_bundle_is_refused(loads: Loads, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_bundle_is_refused(loads: Loads, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
     for name, why in (("nothing", "does not exist"), ("file", "is not a folder")):
@@ -51,7 +51,7 @@ def test_a_missing_file_is_named(loads: Loads, bundle: Bundle, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["more.txt", ".hidden", "lib/other.so", "goldens/2.pt", "empty/", "lib/empty/"])
-def test_what_is_not_in_the_manifest_is_named(loads: Loads, bundle: Bundle, name: str) -> None:
+def test_a_file_that_is_not_in_the_manifest_is_named(loads: Loads, bundle: Bundle, name: str) -> None:
     extra = bundle.path / name
     if name.endswith("/"):
         extra.mkdir()
@@ -63,7 +63,7 @@ def test_what_is_not_in_the_manifest_is_named(loads: Loads, bundle: Bundle, name
     assert refusal.message.startswith(f"{name.rstrip('/')} of the bundle {bundle.path} is not in its manifest")
 
 
-def test_one_bit_anywhere_is_noticed(loads: Loads, bundle: Bundle) -> None:
+def test_a_flipped_bit_anywhere_is_detected(loads: Loads, bundle: Bundle) -> None:
     draw = random.Random(0)
     for path in bundle.files:
         content = path.read_bytes()
@@ -80,7 +80,7 @@ def test_one_bit_anywhere_is_noticed(loads: Loads, bundle: Bundle) -> None:
     assert loads(bundle.path) is None
 
 
-def test_truncated_files_are_noticed(loads: Loads, bundle: Bundle) -> None:
+def test_truncated_files_are_detected(loads: Loads, bundle: Bundle) -> None:
     for path in bundle.files:
         content = path.read_bytes()
         for size in (0, len(content) // 2, len(content) - 1):
@@ -94,19 +94,19 @@ def test_truncated_files_are_noticed(loads: Loads, bundle: Bundle) -> None:
     assert loads(bundle.path) is None
 
 
-def test_a_digest_that_is_not_the_files_is_noticed(loads: Loads, bundle: Bundle) -> None:
+def test_a_wrong_digest_is_detected(loads: Loads, bundle: Bundle) -> None:
     bundle.say(lambda manifest: manifest["files"]["model.pt"].update(sha256="0" * 64))
     refusal = loads(bundle.path)
     assert refusal
     assert refusal.code == "file_changed"
     assert refusal.message.startswith(f"model.pt of the bundle {bundle.path} has the SHA-256 ")
-    assert "; expected 000000000000...: it was changed after it was shipped" in refusal.message
+    assert "; expected 000000000000...: it changed after the bundle was shipped" in refusal.message
 
 
 @pytest.mark.parametrize(
     "path", ["../model.pt", "lib/../../model.pt", "/etc/passwd", "lib//x", "./model.pt", "a b", "a\\b"]
 )
-def test_a_path_out_of_the_folder_is_refused(loads: Loads, bundle: Bundle, path: str) -> None:
+def test_a_path_outside_the_folder_is_refused(loads: Loads, bundle: Bundle, path: str) -> None:
     (bundle.path.parent / "model.pt").write_bytes((bundle.path / "model.pt").read_bytes())
     original = json.dumps(bundle.manifest).encode()
     everywhere: dict[str, Callable[[Any], object]] = {
@@ -127,18 +127,18 @@ def test_a_path_out_of_the_folder_is_refused(loads: Loads, bundle: Bundle, path:
 
 
 @pytest.mark.parametrize("name", [*FILES, "lib"])
-def test_a_link_is_refused_though_what_it_leads_to_is_right(loads: Loads, bundle: Bundle, name: str) -> None:
+def test_a_link_to_the_right_content_is_refused(loads: Loads, bundle: Bundle, name: str) -> None:
     moved = bundle.path.parent / "moved"
     (bundle.path / name).rename(moved)
     (bundle.path / name).symlink_to(moved)
     refusal = loads(bundle.path)
     assert refusal
     assert refusal.code == "path_outside"
-    assert refusal.message == f"{name} of the bundle {bundle.path} is a link; expected a file of its own"
+    assert refusal.message == f"{name} of the bundle {bundle.path} is a link; expected a regular file"
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "model.pt", "nowhere", "."])
-def test_a_link_that_nobody_asked_for_is_refused(loads: Loads, bundle: Bundle, target: str) -> None:
+def test_an_unlisted_link_is_refused(loads: Loads, bundle: Bundle, target: str) -> None:
     (bundle.path / "lib" / "link").symlink_to(target)
     refusal = loads(bundle.path)
     assert refusal
@@ -146,7 +146,7 @@ def test_a_link_that_nobody_asked_for_is_refused(loads: Loads, bundle: Bundle, t
     assert refusal.message.startswith("lib/link of the bundle")
 
 
-def test_a_pipe_in_place_of_a_file_is_refused_and_not_read(loads: Loads, bundle: Bundle) -> None:
+def test_a_pipe_instead_of_a_file_is_refused_without_reading_it(loads: Loads, bundle: Bundle) -> None:
     for name, code in (("model.pt", "file_unexpected"), ("manifest.json", "bundle_missing")):
         (bundle.path / name).unlink()
         os.mkfifo(bundle.path / name)
@@ -159,7 +159,7 @@ def _truncated(bundle: Bundle) -> None:
     (bundle.path / "model.pt").write_bytes((bundle.path / "model.pt").read_bytes()[:-1])
 
 
-# One fault for each code that a bundle can be refused with before its libraries are opened.
+# One fault for each code with which a bundle can be refused before its libraries are opened.
 REFUSED: dict[str, Callable[[Bundle], object]] = {
     "bundle_missing": lambda bundle: (bundle.path / "manifest.json").unlink(),
     "manifest_invalid": lambda bundle: bundle.write(b'{"a\\nb": 1, "a\\nb": 1}'),
@@ -177,7 +177,7 @@ REFUSED: dict[str, Callable[[Bundle], object]] = {
 
 
 @pytest.mark.parametrize("code", REFUSED)
-def test_each_refusal_has_an_exit_code_and_one_line_and_json_says_the_same(
+def test_each_refusal_has_an_exit_code_one_line_and_matching_json(
     host: Host, refused: Refused, bundle: Bundle, code: str
 ) -> None:
     REFUSED[code](bundle)

@@ -1,4 +1,4 @@
-"""An operator that ends the process, or crashes it: a line names it and its request, and it is never a success."""
+"""An operator that exits or crashes: a line names it and its request, and the host never reports success."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.integration.host.conftest import Bundle
 
-# What the operator does is said by a variable of the environment, so that one library serves for all.
+# An environment variable selects what the operator does, so that one library serves all tests.
 SOURCE = """
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
@@ -80,7 +80,7 @@ def ending(bundle: Bundle, compile_library: Callable[..., Path]) -> Bundle:
 
 @pytest.fixture
 def run(program: Path, ending: Bundle, files: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs a list of two requests; its first line is computed first."""
+    """Run a list of two requests; its first line is computed first."""
     line = '{"inputs": {"image": "image.npy", "shift": "shift.npy"}}\n'
     (files / "list").write_text(line * 2)
 
@@ -93,59 +93,59 @@ def run(program: Path, ending: Bundle, files: Path) -> Callable[..., subprocess.
 
 
 @pytest.mark.parametrize("how", ["exit", "_exit", "_Exit", "quick_exit"])
-def test_an_operator_that_calls_exit_is_an_error_that_names_it(
+def test_an_operator_that_calls_exit_is_reported_by_name(
     run: Callable[..., subprocess.CompletedProcess[str]], files: Path, codes: dict[str, int], how: str
 ) -> None:
     done = run("--json", TEST_END=how)
     called = "_exit" if how.startswith("_") else "exit"
-    message = f"the process was ended by a call of {called}, {OPERATOR}line 1 of {files}/list"
+    message = f"the process was ended by a call to {called}, {OPERATOR}line 1 of {files}/list"
     assert (done.returncode, done.stderr) == (codes["run_failed"], f"host: {message}\n")
     error = {"code": codes["run_failed"], "kind": "run_failed", "message": message}
     assert json.loads(done.stdout) == {"request": f"line 1 of {files}/list", "error": error}
 
 
 @pytest.mark.parametrize("how", ["exit", "_exit"])
-def test_a_library_that_calls_exit_while_it_is_opened_is_refused(
+def test_a_library_that_calls_exit_while_being_opened_is_refused(
     run: Callable[..., subprocess.CompletedProcess[str]], ending: Bundle, codes: dict[str, int], how: str
 ) -> None:
     done = run("--json", TEST_OPEN=how)
     assert done.returncode == codes["library_refused"]
     library = f"{ending.path}/lib/blended.so"
-    assert done.stderr == f"host: the process was ended by a call of {how}, while it opened the library {library}\n"
+    assert done.stderr == f"host: the process was ended by a call to {how}, while it opened the library {library}\n"
     assert json.loads(done.stdout)["error"]["kind"] == "library_refused"
 
 
 @pytest.mark.parametrize(
     ("how", "number", "words"),
     [
-        ("segfault", signal.SIGSEGV, "SIGSEGV, an access to memory that is not there"),
-        ("overflow", signal.SIGSEGV, "SIGSEGV, an access to memory that is not there"),
+        ("segfault", signal.SIGSEGV, "SIGSEGV, an invalid memory access"),
+        ("overflow", signal.SIGSEGV, "SIGSEGV, an invalid memory access"),
         ("divide", signal.SIGFPE, "SIGFPE, a division by zero"),
-        ("abort", signal.SIGABRT, "SIGABRT, which is a call of abort"),
+        ("abort", signal.SIGABRT, "SIGABRT, a call to abort"),
     ],
 )
 @pytest.mark.parametrize("runners", ["1", "2"])
-def test_an_operator_that_crashes_is_named_and_the_exit_status_is_the_signals(
+def test_a_crashing_operator_is_named_and_the_exit_status_is_the_signal(
     run: Callable[..., subprocess.CompletedProcess[str]], how: str, number: int, words: str, runners: str
 ) -> None:
     done = run("--json", "--runners", runners, TEST_END=how)
     assert done.returncode == -number
-    lines = done.stderr.splitlines()  # the second runner may crash as well before the process is gone
+    lines = done.stderr.splitlines()  # the second runner may also crash before the process exits
     assert lines[0].startswith(f"host: the process was ended by {words}, {OPERATOR}line ")
     assert json.loads(done.stdout.splitlines()[0])["error"]["kind"] == "run_failed"
 
 
 @pytest.mark.parametrize(("how", "number"), [("thread", signal.SIGSEGV), ("throw", signal.SIGABRT)])
-def test_a_thread_of_an_operator_that_crashes_is_laid_to_the_operator(
+def test_a_crash_in_a_thread_of_an_operator_is_attributed_to_the_operator(
     run: Callable[..., subprocess.CompletedProcess[str]], files: Path, how: str, number: int
 ) -> None:
     done = run(TEST_END=how)
     assert done.returncode == -number
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("host: ")]
-    assert line.endswith(f", in a thread of its own, {OPERATOR}line 1 of {files}/list")
+    assert line.endswith(f", in a separate thread, {OPERATOR}line 1 of {files}/list")
 
 
-def test_a_crash_while_a_library_is_opened_names_the_library(
+def test_a_crash_while_opening_a_library_names_the_library(
     run: Callable[..., subprocess.CompletedProcess[str]], ending: Bundle
 ) -> None:
     done = run(TEST_OPEN="segfault")
@@ -153,24 +153,24 @@ def test_a_crash_while_a_library_is_opened_names_the_library(
     assert done.stderr.endswith(f", while it opened the library {ending.path}/lib/blended.so\n")
 
 
-def test_a_crash_while_a_bundle_is_verified_is_laid_to_its_goldens(
+def test_a_crash_while_verifying_a_bundle_is_attributed_to_its_goldens(
     program: Path, ending: Bundle, codes: dict[str, int]
 ) -> None:
     command: list[str | Path] = [program, ending.path, "--verify", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TEST_END": "exit"}, check=False)
-    message = "the process was ended by a call of exit, in the operator blended::blend, while it computed the goldens"
+    message = "the process was ended by a call to exit, in the operator blended::blend, while it computed the goldens"
     assert (done.returncode, done.stderr) == (codes["run_failed"], f"host: {message}\n")
     error = {"code": codes["run_failed"], "kind": "run_failed", "message": message}
     assert json.loads(done.stdout) == {"error": error}
 
 
-def test_a_child_of_an_operator_ends_without_a_word(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_a_forked_child_of_an_operator_may_exit_silently(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     done = run("--json", TEST_END="fork")
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 3
 
 
-def test_what_an_operator_prints_is_not_mixed_into_json(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_the_output_of_an_operator_is_not_mixed_into_json(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     done = run("--json", TEST_END="print")
     assert [min(json.loads(line)) for line in done.stdout.splitlines()] == [
         "outputs",
@@ -181,7 +181,7 @@ def test_what_an_operator_prints_is_not_mixed_into_json(run: Callable[..., subpr
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_files_do_not_take_the_place_of_a_standard_stream_that_is_closed(
+def test_files_do_not_replace_a_closed_standard_stream(
     program: Path, torchscript: Path, files: Path, closed: str, codes: dict[str, int]
 ) -> None:
     command: list[str | Path] = [
@@ -204,9 +204,7 @@ def test_files_do_not_take_the_place_of_a_standard_stream_that_is_closed(
     assert done.returncode == (codes["output_unwritable"] if ">&-" in closed.replace("2>&-", "") else 0)
 
 
-def test_json_for_a_standard_output_that_is_closed_is_an_error(
-    program: Path, torchscript: Path, codes: dict[str, int]
-) -> None:
+def test_json_to_a_closed_standard_output_is_an_error(program: Path, torchscript: Path, codes: dict[str, int]) -> None:
     done = subprocess.run(
         ["sh", "-c", '"$@" >&-', "sh", program, torchscript, "--verify", "--json"],
         capture_output=True,
@@ -217,7 +215,7 @@ def test_json_for_a_standard_output_that_is_closed_is_an_error(
     assert done.stderr == "host: standard output cannot be written: is the disk full?\n"
 
 
-def test_a_constructor_does_not_run_where_a_digest_is_wrong(
+def test_a_constructor_does_not_run_if_a_digest_is_wrong(
     program: Path, bundle: Bundle, tmp_path: Path, codes: dict[str, int]
 ) -> None:
     canary = tmp_path / "canary"
@@ -237,7 +235,7 @@ def test_a_constructor_does_not_run_where_a_digest_is_wrong(
 
 
 @pytest.mark.parametrize("place", ["host/model.pt", "host/lib/libneeded.so"])
-def test_what_lies_in_host_is_checked_too_before_a_library_may_need_it(
+def test_files_in_host_are_checked_before_a_library_may_need_them(
     program: Path, bundle: Bundle, codes: dict[str, int], place: str
 ) -> None:
     content = (bundle.path / "model.pt").read_bytes()

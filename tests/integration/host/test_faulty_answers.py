@@ -1,4 +1,4 @@
-"""Whatever goes wrong while a request is answered is that request's own error: the others are answered."""
+"""A failure while answering a request affects only that request: the others are answered."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Odd(nn.Module):
-    """An output that shift[0] chooses: sparse, compressed, larger than memory, of another rank, or as it should be."""
+    """Returns an output selected by shift[0]: sparse, compressed, larger than memory, of another rank, or valid."""
 
     def forward(self, image: Tensor, shift: Tensor) -> Tensor:
-        """Of shape (3, 8), or not."""
+        """Return a tensor of shape (3, 8), or an invalid one."""
         kind = int(shift[0].item())
         result = image[0, :, 0] + shift[1]
         if kind == 1:
@@ -59,7 +59,7 @@ def odd(bundle: Bundle) -> Bundle:
 
 @pytest.fixture
 def ask(host: Host, odd: Bundle, files: Path) -> Callable[..., tuple[dict[str, Any], int]]:
-    """The answers to a request of each kind, twice, by their kinds; each is to be written."""
+    """Return the answers to two requests of each kind, by kind, and write them."""
     for number, kind in enumerate(KINDS):
         np.save(files / f"{kind}.npy", np.array([number, 0, 0], dtype=np.float32))
     lines = [
@@ -84,19 +84,19 @@ def ask(host: Host, odd: Bundle, files: Path) -> Callable[..., tuple[dict[str, A
 
 
 @pytest.mark.parametrize("runners", ["1", "4"])
-def test_an_answer_that_cannot_be_written_is_an_error_of_its_own(
+def test_an_unwritable_answer_is_an_error_of_its_request_only(
     ask: Callable[..., tuple[dict[str, Any], int]], codes: dict[str, int], files: Path, runners: str
 ) -> None:
     answers, code = ask("--runners", runners, "--top-k", "2")
     assert [place["index"] for place in answers.pop("plain")["outputs"][0]["top"][0]] == [7, 6]
     assert code == codes["output_unwritable"]
     expected = {
-        "sparse": ("output_unwritable", "an output that is sparse cannot be written: NumPy has no such arrays"),
-        "compressed": ("output_unwritable", "an output that is sparse cannot be written: NumPy has no such arrays"),
+        "sparse": ("output_unwritable", "a sparse output cannot be written: NumPy has no sparse arrays"),
+        "compressed": ("output_unwritable", "a sparse output cannot be written: NumPy has no sparse arrays"),
         "expanded": ("output_unwritable", "expanded-0.npz cannot be written: "),
-        "flat": ("run_failed", "the output odd has the shape (24); expected (3, 0..), as the manifest says"),
+        "flat": ("run_failed", "the output odd has the shape (24); expected (3, 0..), as in the manifest"),
         "double": ("run_failed", "the output odd has the dtype float64; expected float32"),
-        "short": ("run_failed", "the output odd has the shape (2, 8); expected (3, 0..), as the manifest says"),
+        "short": ("run_failed", "the output odd has the shape (2, 8); expected (3, 0..), as in the manifest"),
     }
     for kind, (name, message) in expected.items():
         assert answers[kind]["error"]["kind"] == name
@@ -105,7 +105,7 @@ def test_an_answer_that_cannot_be_written_is_an_error_of_its_own(
     assert written == {"both.npz", "plain-0.npz", "plain-1.npz"}
 
 
-def test_an_answer_that_cannot_be_printed_or_compared_is_an_error_of_its_own(
+def test_an_unprintable_or_incomparable_answer_is_an_error_of_its_request_only(
     ask: Callable[..., tuple[dict[str, Any], int]],
 ) -> None:
     answers, _ = ask("--top-k", "2", "--repeat", "2", is_written=False)
@@ -120,14 +120,14 @@ def test_an_answer_that_cannot_be_printed_or_compared_is_an_error_of_its_own(
     assert "outputs" in answers["sparse"]
 
 
-def test_outputs_of_another_shape_than_the_manifest_says_fail_the_goldens_too(refused: Refused, bundle: Bundle) -> None:
+def test_outputs_whose_shape_differs_from_the_manifest_also_fail_the_goldens(refused: Refused, bundle: Bundle) -> None:
     bundle.say(lambda manifest: manifest["outputs"][1].update(dims=[None, 5]))
     refusal = refused(bundle)
     assert refusal.code == "run_failed"
-    assert refusal.message == "the output output_1 has the shape (1, 4); expected (0.., 5), as the manifest says"
+    assert refusal.message == "the output output_1 has the shape (1, 4); expected (0.., 5), as in the manifest"
 
 
-def test_a_bundle_without_goldens_has_not_been_verified(refused: Refused, bundle: Bundle) -> None:
+def test_a_bundle_without_goldens_fails_verification(refused: Refused, bundle: Bundle) -> None:
     goldens = bundle.manifest["goldens"]
     bundle.say(lambda manifest: manifest.update(goldens=[]))
     for name in goldens:
@@ -148,7 +148,7 @@ def few_threads(build_once: BuildOnce) -> Path:
 
 
 @pytest.mark.parametrize("given", [0, 1, 5])
-def test_a_system_without_threads_gets_every_request_answered(
+def test_every_request_is_answered_if_the_system_is_out_of_threads(
     program: Path, torchscript: Path, files: Path, few_threads: Path, given: int
 ) -> None:
     line = '{"inputs": {"image": "image.npy", "shift": "shift.npy"}}\n'
@@ -171,12 +171,12 @@ def test_a_system_without_threads_gets_every_request_answered(
     assert [sorted(answer) for answer in answers] == [["outputs", "request"]] * 40
     assert figures["runs"] == 40
     assert done.stderr == (
-        f"host: {given + 1} of 40 runners computed: the system gave no more threads; name fewer with --runners, or "
-        "raise its limit\n"
+        f"host: {given + 1} of 40 runners ran, because the system provided no more threads; pass a smaller --runners, "
+        "or raise the system's limit\n"
     )
 
 
-# What a line says, and what the error that answers it says.
+# A line, and the message of the error that answers it.
 LINES = {
     "a NUL in an input": (
         r'{"inputs": {"image": "image.npy\u0000.txt", "shift": "shift.npy"}}',
@@ -187,7 +187,7 @@ LINES = {
     "an empty input": ('{"inputs": {"image": "", "shift": "shift.npy"}}', "has an input without a file name"),
     "an empty name": (
         '{"inputs": {"": "image.npy", "shift": "shift.npy"}}',
-        "has an input without a name, which only an .npz can be",
+        "has an unnamed input, which only an .npz can be",
     ),
     "an input twice": (
         '{"inputs": {"image": "image.npy", "image": "image.npy", "shift": "shift.npy"}}',
@@ -197,17 +197,20 @@ LINES = {
         '{"inputs": {"": "both.npz"}, "output": "a.npz", "output": "b.npz"}',
         'has the key "output" twice',
     ),
-    "the output of a line before": (
+    "the output of an earlier line": (
         '{"inputs": {"": "both.npz"}, "output": "../inputs/./first.npz"}',
-        "which line 1 has already",
+        "which line 1 already has",
     ),
     "lists in lists": ('{"inputs": ' + "[" * 9 + "]" * 9 + "}", "nests deeper than 8 levels"),
     "lists in lists without end": ('{"inputs": ' + "[" * 100_000, "nests deeper than 8 levels"),
-    "an output that is no text": ('{"inputs": {"": "both.npz"}, "output": 1}', "has an output that is not a file name"),
+    "an output that is not text": (
+        '{"inputs": {"": "both.npz"}, "output": 1}',
+        "has an output that is not a file name",
+    ),
 }
 
 
-def test_names_that_say_nothing_or_two_things_are_refused(host: Host, torchscript: Path, files: Path) -> None:
+def test_empty_and_ambiguous_names_are_refused(host: Host, torchscript: Path, files: Path) -> None:
     first = '{"inputs": {"": "both.npz"}, "output": "first.npz"}'
     (files / "list").write_text("\n".join([first, *(line for line, _ in LINES.values())]))
     done = host(torchscript, "--requests", files / "list", "--json", "--warm-up", "0")
@@ -226,7 +229,7 @@ def _controls(text: str) -> set[str]:
     return {letter for letter in CONTROLS if not letter.isprintable()} & set(text)
 
 
-def test_no_control_character_of_a_list_reaches_the_terminal(host: Host, torchscript: Path, files: Path) -> None:
+def test_no_control_character_in_a_list_reaches_the_terminal(host: Host, torchscript: Path, files: Path) -> None:
     name = f"{CONTROLS}.npz"
     lines = [
         {"inputs": {"": "both.npz"}, "output": name},

@@ -1,4 +1,4 @@
-"""Whatever a manifest, an archive or an input file holds, the host says what is wrong and does not crash."""
+"""For any content of a manifest, an archive or an input file, the host reports what is wrong and does not crash."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from tests.integration.conftest import BuildOnce
 
-# Of each target, so many that each takes some seconds.
+# The number of mutations per target, chosen so that each target takes a few seconds.
 MUTATIONS = {"manifest": 3000, "npy": 4000, "npz": 1000, "picture": 3000, "request_list": 500, "options": 500}
 
 MUTATIONS |= {"golden": 300, "model": 300, "package": 150, "bundle": 200, "stream": 2000}
-# What a reader cannot do without.
+# The outcomes that must occur for each target.
 EXPECTED = {
     "manifest": {"accepted", "format_unknown", "manifest_invalid", "path_outside"},
     "npy": {"accepted", "input_unreadable"},
@@ -38,7 +38,7 @@ EXPECTED = {
 }
 
 
-if platform.machine() != "x86_64":  # for which the bundles in the corpus were shipped
+if platform.machine() != "x86_64":  # the bundles in the corpus were shipped for x86_64
     EXPECTED["bundle"].remove("accepted")
 
 
@@ -54,8 +54,8 @@ def inputs(build_once: BuildOnce) -> Path:
 
 
 def _ran(replay: Path, inputs: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    # What is found is told apart from an ordinary end, and no machine of CI is asked for leaks under a debugger. Beyond
-    # 1 GiB an allocation fails, as it does where memory is short: archives and pictures may claim any size.
+    # A finding exits with a distinct code. Leak detection is off, because CI machines may run under a debugger. An
+    # allocation beyond 1 GiB fails, as when memory is short: archives and pictures may claim any size.
     options = "abort_on_error=0:exitcode=99:detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=1024"
     command: list[str | Path] = [replay, inputs, *words]
     return subprocess.run(
@@ -75,7 +75,7 @@ def _outcomes(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, int
     return found
 
 
-def test_every_input_that_a_fuzzer_has_kept_is_read_or_refused(replay: Path, inputs: Path) -> None:
+def test_every_input_in_the_corpora_is_read_or_refused(replay: Path, inputs: Path) -> None:
     done = _ran(replay, inputs)
     assert done.returncode == 0, done.stderr[-4000:]
     outcomes = _outcomes(done)
@@ -86,20 +86,20 @@ def test_every_input_that_a_fuzzer_has_kept_is_read_or_refused(replay: Path, inp
 
 
 @pytest.mark.parametrize("target", corpus.TARGETS)
-def test_an_input_changed_in_any_way_is_read_or_refused(replay: Path, inputs: Path, target: str) -> None:
+def test_every_mutated_input_is_read_or_refused(replay: Path, inputs: Path, target: str) -> None:
     done = _ran(replay, inputs, "--mutate", target, "14", str(MUTATIONS[target]))
     assert done.returncode == 0, done.stderr[-4000:]
     assert sum(_outcomes(done)[target].values()) == MUTATIONS[target]
 
 
-def test_a_read_past_the_end_would_be_found_and_its_mutation_named(replay: Path, inputs: Path) -> None:
+def test_a_planted_read_past_the_end_is_found_and_its_mutation_named(replay: Path, inputs: Path) -> None:
     done = _ran(replay, inputs, "--mutate", "manifest", "7", "200", "--plant", "137")
     assert done.returncode == 99
     assert "heap-buffer-overflow" in done.stderr
     assert "mutation 137 of the seed 7" in done.stderr
 
 
-def test_a_mutation_is_shown_again(replay: Path, inputs: Path) -> None:
+def test_a_mutation_is_reproducible(replay: Path, inputs: Path) -> None:
     twice = [_ran(replay, inputs, "--mutate", "manifest", "7", "200", "--only", "137") for _ in range(2)]
     assert twice[0].returncode == 0
     assert twice[0].stdout == twice[1].stdout

@@ -1,4 +1,4 @@
-"""What a model is given is held against its bundle, and what cannot be read is said: one line for each request."""
+"""Inputs are checked against the bundle, and unreadable ones are reported: one line per request."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def picture(form: str, size: tuple[int, int] = (24, 20), mode: str = "RGB") -> b
 
 @dataclass(frozen=True)
 class Asked:
-    """The answers to a list of requests, one for each line, and how the program ended."""
+    """The answers to a list of requests, one per line, and how the program exited."""
 
     answers: list[Any]
     errors: list[str]
@@ -63,7 +63,7 @@ class Asked:
 
 @pytest.fixture
 def ask(host: Host, torchscript: Path, tmp_path: Path) -> Callable[..., Asked]:
-    """Writes the files that are given as bytes, and asks for each line of a list in one process."""
+    """Write the inputs given as bytes to files, and run all lines of a list in one process."""
 
     def ask(lines: list[str | dict[str, bytes]], *words: str) -> Asked:
         texts = []
@@ -92,7 +92,7 @@ def of_zeros(*shape: int) -> Any:
     return np.zeros(shape, dtype=np.float32)
 
 
-# The request; the code, and what the message says.
+# The request, the code, and the message.
 UNFIT: dict[str, tuple[dict[str, bytes], str, str]] = {
     "another name": (
         {"picture": npy(IMAGE), "shift": npy(SHIFT)},
@@ -136,7 +136,7 @@ UNFIT: dict[str, tuple[dict[str, bytes], str, str]] = {
 }
 
 
-def test_inputs_that_do_not_fit_are_refused_and_those_at_the_borders_are_taken(
+def test_inputs_that_do_not_fit_are_refused_and_those_at_the_limits_are_accepted(
     ask: Callable[..., Asked], codes: Mapping[str, int]
 ) -> None:
     borders = [given(of_zeros(*shape)) for shape in ((1, 3, 8, 8), (4, 3, 32, 32), (1, 3, 32, 8))]
@@ -150,7 +150,7 @@ def test_inputs_that_do_not_fit_are_refused_and_those_at_the_borders_are_taken(
     assert asked.exit_code == codes["input_unknown"]
 
 
-def test_dimensions_listed_as_equal_must_be_of_one_size(refused: Refused, bundle: Bundle, tmp_path: Path) -> None:
+def test_dimensions_listed_as_equal_must_have_the_same_size(refused: Refused, bundle: Bundle, tmp_path: Path) -> None:
     sides = [{"input": "image", "dim": 2}, {"input": "image", "dim": 3}]
     bundle.say(lambda manifest: manifest.update(equal_dims=[sides]))
     for name, content in given(of_zeros(1, 3, 8, 9)).items():
@@ -158,27 +158,27 @@ def test_dimensions_listed_as_equal_must_be_of_one_size(refused: Refused, bundle
     refusal = refused(bundle, *(f"--input={name}={tmp_path}/{name}" for name in given()))
     assert refusal.code == "input_size"
     assert refusal.message == (
-        "the input image has the size 9 in dimension 3; expected 8, as dimension 2 of the input image has"
+        "the input image has the size 9 in dimension 3; expected 8, the size of dimension 2 of the input image"
     )
 
 
 CUT = "its data has 767 bytes; expected 768 for its shape"
 WHOLE = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"
 UNREADABLE: dict[str, tuple[bytes, str]] = {
-    "nothing": (b"", "it is not an .npy file"),
-    "garbage": (bytes(range(256)), "it is not an .npy file"),
-    "only the beginning": (b"\x93NUMPY\1\0", "it is not an .npy file"),
-    "cut within its header": (npy(IMAGE)[:40], "it ends within its header"),
+    "nothing": (b"", "it is not an .npy, JPEG or PNG file"),
+    "garbage": (bytes(range(256)), "it is not an .npy, JPEG or PNG file"),
+    "only the beginning": (b"\x93NUMPY\1\0", "it ends inside its header"),
+    "cut within its header": (npy(IMAGE)[:40], "it ends inside its header"),
     "cut by a byte": (npy(IMAGE)[:-1], CUT),
     "a byte too many": (npy(IMAGE) + b"\0", "its data has 769 bytes; expected 768"),
-    "big-endian": (npy(IMAGE.astype(">f4")), "it holds an array of '>f4'; expected numbers in little-endian order"),
-    "bytes for a dtype": (npy_that_says(WHOLE).replace(b"<f4", b"\xc3\n\xff"), "it holds an array of '? ?'"),
-    "objects": (npy(np.array([{}], dtype=object)), "it holds an array of '|O'"),
-    "text": (npy(np.array(["a"])), "it holds an array of '<U1'"),
-    "a record": (npy(np.zeros(3, dtype=[("a", "<f4")])), "it holds no plain array of numbers"),
-    "dates": (npy(np.zeros(3, dtype="datetime64[s]")), "it holds an array of '<M8[s]'"),
-    "a version to come": (npy_that_says(WHOLE, bytes(12), b"\x09\0"), "its version of the format is 9"),
-    "a header that never ends": (b"\x93NUMPY\2\0\xff\xff\xff\xff" + bytes(100), "it ends within its header"),
+    "big-endian": (npy(IMAGE.astype(">f4")), "it contains an array of '>f4'; expected numbers in little-endian order"),
+    "bytes for a dtype": (npy_that_says(WHOLE).replace(b"<f4", b"\xc3\n\xff"), "it contains an array of '? ?'"),
+    "objects": (npy(np.array([{}], dtype=object)), "it contains an array of '|O'"),
+    "text": (npy(np.array(["a"])), "it contains an array of '<U1'"),
+    "a record": (npy(np.zeros(3, dtype=[("a", "<f4")])), "it does not contain a plain array of numbers"),
+    "dates": (npy(np.zeros(3, dtype="datetime64[s]")), "it contains an array of '<M8[s]'"),
+    "a future version": (npy_that_says(WHOLE, bytes(12), b"\x09\0"), "its format version is 9"),
+    "a header that never ends": (b"\x93NUMPY\2\0\xff\xff\xff\xff" + bytes(100), "it ends inside its header"),
     "no dtype": (npy_that_says(WHOLE.replace("descr", "dtype")), "its header has no 'descr'"),
     "no order": (npy_that_says(WHOLE.replace("False", "Maybe")), "its header has no order"),
     "no shape": (npy_that_says(WHOLE.replace("(3,)", "3")), "its header has no shape"),
@@ -196,6 +196,7 @@ UNREADABLE: dict[str, tuple[bytes, str]] = {
         "its data has 0 bytes; expected more than memory holds for its shape",
     ),
     "a terabyte": (npy_that_says(WHOLE.replace("3,", f"{2**38},"), bytes(12)), f"expected {2**40} for its shape"),
+    "a JPEG without its first bytes": (picture("JPEG")[2:], "it is not an .npy, JPEG or PNG file"),
     "a cut JPEG": (picture("JPEG")[:-40], "remature end of JPEG"),
     "the beginning of a JPEG": (picture("JPEG")[:20], "cannot be read"),
     "JPEG in name only": (b"\xff\xd8\xff" + bytes(100), "cannot be read"),
@@ -208,7 +209,7 @@ UNREADABLE: dict[str, tuple[bytes, str]] = {
 }
 
 
-def test_files_that_cannot_be_read_are_refused(ask: Callable[..., Asked]) -> None:
+def test_unreadable_files_are_refused(ask: Callable[..., Asked]) -> None:
     asked = ask([{"image": content, "shift": npy(SHIFT)} for content, _ in UNREADABLE.values()])
     for (what, (_, message)), answer in zip(UNREADABLE.items(), asked.answers, strict=True):
         assert "error" in answer, what
@@ -223,13 +224,17 @@ ARCHIVES: dict[str, tuple[bytes, str, str]] = {
     "no archive": (npy(IMAGE), "input_unreadable", "it is not an .npz file"),
     "cut": (npz(*BOTH)[:-10], "input_unreadable", "its archive is damaged"),
     "of nothing": (npz(), "input_unreadable", "cannot be read"),
-    "of something else": (npz(("read.me", b"")), "input_unreadable", "it holds 'read.me', which is not an .npy file"),
-    "of garbage": (npz(("image.npy", b"x" * 50)), "input_unreadable", "the array image of"),
+    "of something else": (
+        npz(("read.me", b"")),
+        "input_unreadable",
+        "it contains 'read.me', which is not an .npy file",
+    ),
+    "of garbage": (npz(("image.npy", b"x" * 50)), "input_unreadable", "it is not an .npy file"),
     "with a flipped bit": (npz(*BOTH).replace(b"\x80?", b"\x80>", 1), "input_unreadable", "its archive is damaged"),
     "with an array twice": (
         npz(*BOTH, ("imagf.npy", b"")).replace(b"imagf", b"image"),
         "input_unreadable",
-        "it holds 'image' twice",
+        "it contains 'image' twice",
     ),
     "of one too many": (
         npz(*BOTH, ("more.npy", npy(SHIFT))),
@@ -248,9 +253,7 @@ def test_archives_that_do_not_fit_are_refused(refused: Refused, torchscript: Pat
     assert message in refusal.message
 
 
-def test_files_are_given_once_and_no_more_than_there_are_inputs(
-    refused: Refused, torchscript: Path, files: Path
-) -> None:
+def test_duplicate_and_excess_input_files_are_refused(refused: Refused, torchscript: Path, files: Path) -> None:
     image, shift = f"{files}/image.npy", f"{files}/shift.npy"
     for words, message in (
         ([image, shift, shift], "more files are given than the 2 inputs of the model"),
@@ -261,15 +264,15 @@ def test_files_are_given_once_and_no_more_than_there_are_inputs(
         assert (refusal.code, refusal.message) == ("input_unknown", message)
 
 
-def test_a_picture_is_taken_only_where_the_bundle_says_how(
+def test_a_picture_is_accepted_only_for_an_input_with_an_image_recipe(
     host: Host, refused: Refused, bundle: Bundle, files: Path
 ) -> None:
     words = [f"--input=image={files}/photo.jpg", f"--input=shift={files}/shift.npy"]
     assert host(bundle.path, *words).returncode == 0
     refusal = refused(bundle, f"--input=image={files}/image.npy", f"--input=shift={files}/photo.jpg")
     assert refusal.code == "input_unreadable"
-    assert "is a picture, and the bundle does not say how one becomes the input shift" in refusal.message
+    assert "is a picture, but the bundle does not specify how one becomes the input shift" in refusal.message
     bundle.say(lambda manifest: manifest["inputs"][0]["image"].update(resize=65536))
     refusal = refused(bundle, *words)
     assert refusal.code == "input_unreadable"
-    assert refusal.message.endswith("it has too many pixels once its shorter side is brought to 65536")
+    assert refusal.message.endswith("it has too many pixels once its shorter side is resized to 65536")

@@ -1,4 +1,4 @@
-"""An operator library, or a model, of another version than the bundle was made with is refused before it computes."""
+"""A library or model of a different version than the one shipped is refused before it runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHIPPED = "blended::blend(Tensor x, float scale=2., float offset=1.) -> Tensor"
 
 @dataclass(frozen=True)
 class Version:
-    """An operator library as its author might have changed it."""
+    """An operator library with a change that its author might make."""
 
     parameters: str = "double scale, double offset"
     schema: str = "blend(Tensor x, float scale=2.0, float offset=1.0) -> Tensor"
@@ -41,7 +41,7 @@ OPWRIGHT_IMPL({self.space}, {self.device}, m) {{ m.impl("{name}", OPWRIGHT_FN({n
 """
 
 
-# What the rebuilt library is; the code, and what the message says of it.
+# The rebuilt library, the code, and the message.
 REBUILT = {
     "an added argument with a default": (
         Version(
@@ -50,7 +50,7 @@ REBUILT = {
         "schema_changed",
         "has blended::blend(Tensor x, float scale=2., float power=1., float offset=1.) -> Tensor",
     ),
-    "two arguments that changed places": (
+    "two swapped arguments": (
         Version("double, double", "blend(Tensor x, float offset=1.0, float scale=2.0) -> Tensor"),
         "schema_changed",
         "has blended::blend(Tensor x, float offset=1., float scale=2.) -> Tensor",
@@ -79,7 +79,7 @@ REBUILT = {
 
 
 @pytest.mark.parametrize("what", REBUILT)
-def test_a_library_that_was_rebuilt_is_held_to_what_it_was(
+def test_a_rebuilt_library_must_keep_its_schemas(
     refused: Refused, bundle: Bundle, compile_library: Callable[..., Path], what: str
 ) -> None:
     version, code, why = REBUILT[what]
@@ -91,17 +91,17 @@ def test_a_library_that_was_rebuilt_is_held_to_what_it_was(
         assert f"; the bundle was made with {SHIPPED}" in refusal.message
 
 
-def test_a_library_that_was_rebuilt_as_it_was_is_taken(
+def test_a_library_rebuilt_with_the_same_schemas_is_accepted(
     refused: Refused, bundle: Bundle, compile_library: Callable[..., Path]
 ) -> None:
     bundle.put(LIBRARY, compile_library(Version("double, double").source).read_bytes())
     refusal = refused(bundle)
-    # Its kernel computes something else, and that the goldens find out.
+    # Its kernel computes something else, which the goldens detect.
     assert refusal.code == "golden_differs"
     assert "the output output_0 for goldens/0.pt differs by" in refusal.message
 
 
-def test_a_kernel_that_nobody_said_is_needed_fails_in_the_run(
+def test_a_missing_kernel_that_the_manifest_does_not_mention_fails_in_the_run(
     refused: Refused, bundle: Bundle, files: Path, compile_library: Callable[..., Path]
 ) -> None:
     bundle.put(LIBRARY, compile_library(REBUILT["a kernel for another device"][0].source).read_bytes())
@@ -127,7 +127,7 @@ def test_a_kernel_that_nobody_said_is_needed_fails_in_the_run(
         ("::.(", "operator_missing"),
     ],
 )
-def test_schemas_are_compared_letter_by_letter(loads: Loads, bundle: Bundle, recorded: str, code: str) -> None:
+def test_schemas_are_compared_character_by_character(loads: Loads, bundle: Bundle, recorded: str, code: str) -> None:
     bundle.say(lambda manifest: manifest["libraries"][0].update(operators=[{"schema": recorded, "called": True}]))
     refusal = loads(bundle.path)
     assert refusal
@@ -135,14 +135,15 @@ def test_schemas_are_compared_letter_by_letter(loads: Loads, bundle: Bundle, rec
     assert recorded in refusal.message
 
 
-def test_two_libraries_of_one_namespace_are_refused_before_any_is_opened(
+def test_two_libraries_with_the_same_namespace_are_refused_before_either_is_opened(
     refused: Refused, bundle: Bundle, compile_library: Callable[..., Path]
 ) -> None:
     bundle.add_library("lib/second.so", compile_library("int never_opened;").read_bytes())
     refusal = refused(bundle)
     assert refusal.code == "namespace_taken"
     assert refusal.message == (
-        f"the namespace blended of lib/second.so is taken: {LIBRARY} of this bundle has it. Leave one of them out"
+        f"the namespace blended of lib/second.so is taken: {LIBRARY} of this bundle also defines it. Leave out one of "
+        "them"
     )
 
 
@@ -154,18 +155,18 @@ def test_a_namespace_of_pytorch_is_taken(loads: Loads, bundle: Bundle) -> None:
     assert refusal.message.startswith(f"the namespace aten of {LIBRARY} is taken: this process has aten::")
 
 
-def test_a_namespace_that_another_bundle_brought_is_taken(loads: Loads, bundle: Bundle) -> None:
+def test_a_namespace_that_another_bundle_registered_is_taken(loads: Loads, bundle: Bundle) -> None:
     assert loads(bundle.path) is None
     bundle.put(LIBRARY, (bundle.path / LIBRARY).read_bytes() + b"another version")
     refusal = loads(bundle.path)
     assert refusal
     assert refusal.code == "namespace_taken"
     assert refusal.message.endswith(
-        "is taken: this process has blended::blend from another library. Run the bundle in a process of its own"
+        "is taken: this process has blended::blend from another library. Run the bundle in a separate process"
     )
 
 
-# PyTorch's own macro throws, and the exception leaves through dlopen.
+# PyTorch's own macro throws, and the exception passes through dlopen.
 PYTORCHS = """
 #undef TORCH_TARGET_VERSION
 #include <torch/library.h>
@@ -174,7 +175,7 @@ TORCH_LIBRARY(blended, m) { m.def("blend(Tensor x) -> Tensor"); }
 
 
 @pytest.mark.parametrize("source", [Version("double, double").source, PYTORCHS], ids=["opwright's", "PyTorch's own"])
-def test_a_manifest_that_hides_a_namespace_ends_in_a_refusal_too(
+def test_a_manifest_that_hides_a_namespace_is_also_refused(
     refused: Refused, bundle: Bundle, compile_library: Callable[..., Path], source: str
 ) -> None:
     bundle.add_library("lib/second.so", compile_library(source).read_bytes(), namespaces=["hidden"], operators=[])
@@ -184,7 +185,7 @@ def test_a_manifest_that_hides_a_namespace_ends_in_a_refusal_too(
     assert "blended" in refusal.message
 
 
-def test_what_does_not_load_is_refused(refused: Refused, bundle: Bundle, tmp_path: Path) -> None:
+def test_a_library_that_does_not_load_is_refused(refused: Refused, bundle: Bundle, tmp_path: Path) -> None:
     compile_c(tmp_path / "libmissing.so", "int missing;")
     needs = compile_c(
         tmp_path / "libneeds.so", "extern int missing; int* needs = &missing;", f"-L{tmp_path}", "-lmissing"
@@ -194,8 +195,8 @@ def test_what_does_not_load_is_refused(refused: Refused, bundle: Bundle, tmp_pat
         (needs, "libmissing.so: cannot open shared object file"),
         (b"", "file too short"),
         (b"no library at all" * 100, "invalid ELF header"),
-        (whole[: len(whole) // 2], "it ends before what its header says"),
-        (whole[:64], "it ends before what its header says"),
+        (whole[: len(whole) // 2], "it is shorter than its header says"),
+        (whole[:64], "it is shorter than its header says"),
     ):
         bundle.put(LIBRARY, content)
         refusal = refused(bundle)
@@ -204,7 +205,7 @@ def test_what_does_not_load_is_refused(refused: Refused, bundle: Bundle, tmp_pat
         assert why in refusal.message
 
 
-def test_a_library_that_says_something_says_it_once_the_host_has_found_it_well(
+def test_the_output_of_a_library_is_shown_after_it_loads_successfully(
     host: Host, bundle: Bundle, tmp_path: Path
 ) -> None:
     source = '#include <stdio.h>\n__attribute__((constructor)) void speak(void) { fputs("hello\\n", stderr); }'
@@ -215,7 +216,7 @@ def test_a_library_that_says_something_says_it_once_the_host_has_found_it_well(
 
 
 @pytest.mark.parametrize("form", ["bundle", "package"])
-def test_a_model_that_is_none_is_refused(loads: Loads, request: pytest.FixtureRequest, form: str) -> None:
+def test_a_file_that_is_not_a_model_is_refused(loads: Loads, request: pytest.FixtureRequest, form: str) -> None:
     bundle: Bundle = request.getfixturevalue(form)
     name = bundle.manifest["model"]["file"]
     whole = (bundle.path / name).read_bytes()
@@ -231,7 +232,7 @@ def test_a_model_that_is_none_is_refused(loads: Loads, request: pytest.FixtureRe
         assert refusal
         assert refusal.code == "model_invalid"
         assert refusal.message.startswith(f"model {bundle.path / name} cannot be read: ")
-        assert "0x" not in refusal.message, "an address says nothing to anybody"
+        assert "0x" not in refusal.message, "an address is meaningless to users"
 
 
 def test_a_model_of_the_other_kind_is_refused(loads: Loads, bundle: Bundle, package: Bundle) -> None:

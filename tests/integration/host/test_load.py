@@ -1,4 +1,4 @@
-"""A model that many threads run gives what one thread gets, bit for bit, without a race, and in no more memory."""
+"""Many threads get the same results from a model as one thread, bit for bit, without races or memory growth."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOST = Path(__file__).parents[3] / "src/opwright/host/cpp"
 THREADS = 8
 EACH = 1000
 RUNS = 10_000
-# Measured: 0.2 to 0.4 MiB, where the times of the runs take 0.1. Of 200 bytes that a run kept there would be 2.
+# Measured: 0.2 to 0.4 MiB, of which 0.1 are the run times. A leak of 200 bytes per run would amount to 2 MiB.
 GROWTH = 2 * 2**20
 
 
@@ -34,7 +34,7 @@ def _answers(host: Host, *words: str | Path) -> list[Any]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_eight_threads_get_the_bits_that_one_gets(host: Host, any_bundle: Path, files: Path) -> None:
+def test_eight_threads_get_the_same_bits_as_one(host: Host, any_bundle: Path, files: Path) -> None:
     draw = np.random.default_rng(0)
     for number in range(THREADS):
         image = draw.standard_normal((1 + number % 4, 3, 8 + number, 32 - number), dtype=np.float32)
@@ -64,9 +64,9 @@ def test_memory_does_not_grow(host: Host, any_bundle: Path, files: Path) -> None
 
 @pytest.fixture(scope="module")
 def stress(compiled: Compiled) -> Path:
-    """The host's own code under ThreadSanitizer, and threads that load and run at once."""
+    """The host's own code under ThreadSanitizer, with threads that load and run concurrently."""
     sources = [path for room in ("bundle", "engine", "model") for path in sorted((HOST / room).glob("*.cpp"))]
-    # Operator libraries name libtorch.so, and find the one of the process that opens them.
+    # Operator libraries depend on libtorch.so, and find that of the process that opens them.
     more = ("-O1", "-fsanitize=thread", "-Wl,--no-as-needed", "-ltorch")
     return compiled("stress", [*sources, "program/runs.cpp", "tests/stress.cpp"], *more)
 
@@ -77,20 +77,20 @@ def _raced(stress: Path, *words: str | Path) -> subprocess.CompletedProcess[str]
     command = [str(word) for word in (stress, *words)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if "unexpected memory mapping" in done.stderr:
-        # Kernels that scatter addresses widely (vm.mmap_rnd_bits) leave this compiler's ThreadSanitizer no room.
+        # With a large vm.mmap_rnd_bits, the kernel leaves no address range for this compiler's ThreadSanitizer.
         command = ["setarch", "--addr-no-randomize", *command]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     return done
 
 
-def test_the_host_has_no_race_of_its_own(stress: Path, torchscript: Path, aoti: Path) -> None:
+def test_the_host_has_no_data_races(stress: Path, torchscript: Path, aoti: Path) -> None:
     done = _raced(stress, "200", torchscript, aoti)
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stdout == "8 threads, 200 runs of each, 0 wrong\n"
     assert done.stderr == ""
 
 
-def test_a_race_would_be_found(stress: Path, torchscript: Path, aoti: Path) -> None:
+def test_a_planted_race_is_found(stress: Path, torchscript: Path, aoti: Path) -> None:
     done = _raced(stress, "--plant-a-race", "50", torchscript, aoti)
     assert done.returncode == 66
     assert "WARNING: ThreadSanitizer: data race" in done.stderr

@@ -1,4 +1,4 @@
-"""What loading a bundle changes in the process that loads it: nothing that docs/host.md does not list."""
+"""What loading a bundle changes in the process that loads it: nothing that docs/reference/host.md does not list."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def _effects(program: Path, *words: str | Path, **variables: str) -> str:
     return done.stdout
 
 
-def test_load_leaves_the_process_as_it_was(load_effects: Path, any_bundle: Path) -> None:
+def test_loading_does_not_change_the_process(load_effects: Path, any_bundle: Path) -> None:
     assert _effects(load_effects, any_bundle) == ""
 
 
 @pytest.mark.parametrize("folder", ["/nowhere", ""])
-def test_a_package_loads_without_a_change_of_the_environment_where_tmpdir_cannot_be_written(
+def test_a_package_loads_without_changing_the_environment_if_tmpdir_is_not_writable(
     load_effects: Path, aoti: Path, folder: str
 ) -> None:
     assert _effects(load_effects, aoti, TMPDIR=folder) == ""
 
 
-def test_a_change_would_be_found(load_effects: Path, torchscript: Path) -> None:
+def test_a_planted_change_is_found(load_effects: Path, torchscript: Path) -> None:
     changed = _effects(load_effects, "--plant", torchscript)
     assert changed.startswith("environment: ")
     assert "OPWRIGHT_PLANTED=1" in changed
@@ -58,6 +58,6 @@ def test_an_unpacked_package_is_removed_with_its_model(load_effects: Path, aoti:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_process_without_standard_error_stays_without_it(load_effects: Path, torchscript: Path) -> None:
+def test_a_process_without_standard_error_remains_without_it(load_effects: Path, torchscript: Path) -> None:
     done = subprocess.run(["sh", "-c", '"$0" "$1" 2>&-', load_effects, torchscript], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, b"")

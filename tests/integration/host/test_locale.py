@@ -1,4 +1,4 @@
-"""An application's locale changes nothing of what the host reads, compares and writes."""
+"""An application's locale does not affect what the host reads, compares and writes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def _loaded(program: Path, bundle: Bundle, *words: str) -> str:
     return done.stdout
 
 
-def test_a_bundle_is_loaded_and_verified_in_a_locale_with_other_points(
+def test_a_bundle_is_loaded_and_verified_in_a_locale_with_other_separators(
     loads_program: Path, bundle: Bundle, package: Bundle, compile_library: Callable[..., Path]
 ) -> None:
     library = compile_library(SOURCE).read_bytes()
     for one in (bundle, package):
         recorded = [{"schema": "numbered::numbers() -> ()", "called": False}]
         one.add_library("lib/numbered.so", library, namespaces=["numbered"], operators=recorded)
-    # What PyTorch calls the schema, in the classic locale.
+    # The schema as PyTorch formats it in the classic locale.
     refusal = _loaded(loads_program, bundle)
     schema = refusal.partition("lib/numbered.so has ")[2].partition("; the bundle was made with")[0]
     assert "int n=100000" in schema
@@ -43,7 +43,7 @@ def test_a_bundle_is_loaded_and_verified_in_a_locale_with_other_points(
         assert _loaded(loads_program, one, "--foreign-locale") == "loaded\n"
 
 
-def test_figures_in_messages_are_written_the_same_in_every_locale(loads_program: Path, bundle: Bundle) -> None:
+def test_numbers_in_messages_do_not_depend_on_the_locale(loads_program: Path, bundle: Bundle) -> None:
     bundle.say(lambda manifest: manifest["inputs"][1].update(dims=[123456]))
     golden = _loaded(loads_program, bundle, "--foreign-locale")
     assert "has the size 3 in dimension 0, in (3); expected 123456, in (123456)" in golden

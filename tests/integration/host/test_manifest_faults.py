@@ -1,4 +1,4 @@
-"""A manifest that is none, that contradicts itself, or that speaks of another machine, is refused in a clear line."""
+"""An invalid or inconsistent manifest, or one for another machine, is refused with one clear line."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from tests.integration.host.conftest import Bundle, Loads
 
 NOT_MANIFESTS = {
-    "no JSON": (b"{", "parse error at line 1, column 2"),
+    "not JSON": (b"{", "parse error at line 1, column 2"),
     "two values": (b"{}{}", "unexpected '{'; expected end of input"),
-    "no text": (b'{"format": "\xff"}', "invalid string: ill-formed UTF-8 byte"),
+    "not text": (b'{"format": "\xff"}', "invalid string: ill-formed UTF-8 byte"),
     "not an object": (b"[]", "it is []; expected an object"),
     "nothing in it": (b"{}", '"format" is missing'),
-    "a key twice": (b'{"device": 1, "device": 1}', 'the key "device" comes twice in one object'),
-    "lines in a key": (b'{"a\\nb": 1, "a\\nb": 1}', 'the key "a b" comes twice'),
+    "a key twice": (b'{"device": 1, "device": 1}', 'the key "device" occurs twice in one object'),
+    "lines in a key": (b'{"a\\nb": 1, "a\\nb": 1}', 'the key "a b" occurs twice'),
     "very deep": (b"[" * 100_000, "it nests deeper than 8 levels"),
     "a long word": (b"[" + b"x" * 100_000, "invalid literal"),
     "large": (b" " * (4 * 2**20 + 1), "is larger than 4 MiB"),
@@ -29,7 +29,7 @@ NOT_MANIFESTS = {
 
 
 @pytest.mark.parametrize("what", NOT_MANIFESTS)
-def test_what_is_no_manifest_is_refused(loads: Loads, bundle: Bundle, what: str) -> None:
+def test_a_file_that_is_not_a_manifest_is_refused(loads: Loads, bundle: Bundle, what: str) -> None:
     text, why = NOT_MANIFESTS[what]
     bundle.write(text)
     refusal = loads(bundle.path)
@@ -54,29 +54,29 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda manifest: manifest.update(cuda={"architectures": ["9.0", "9.0+PTX", "90"]}),
         'cuda.architectures[2] is "90"; expected a compute capability such as "9.0" or "9.0+PTX"',
     ),
-    "an end before the beginning": (
+    "an end before the start": (
         lambda manifest: manifest["torch"].update(newest="1.0"),
-        'torch.newest is "1.0"; expected null, or a release from oldest on',
+        'torch.newest is "1.0"; expected null, or a release no older than oldest',
     ),
     "a size below zero": (
         lambda manifest: manifest["inputs"][1].update(dims=[-3]),
-        "inputs[1].dims[0] is -3; expected a whole number from 0 on",
+        "inputs[1].dims[0] is -3; expected an integer of at least 0",
     ),
     "a size that is too large": (
         lambda manifest: manifest["inputs"][1].update(dims=[2**63]),
-        "inputs[1].dims[0] is 9223372036854775808; expected a whole number from 0 on",
+        "inputs[1].dims[0] is 9223372036854775808; expected an integer of at least 0",
     ),
     "a range without sizes": (
         lambda manifest: manifest["inputs"][1].update(dims=[{"min": 3, "max": 2}]),
-        "inputs[1].dims[0].max is 2; expected a whole number from 3 on",
+        "inputs[1].dims[0].max is 2; expected an integer of at least 3",
     ),
-    "a dtype of nobody's": (
+    "an unknown dtype": (
         lambda manifest: manifest["inputs"][1].update(dtype="float31"),
-        'the input shift has the dtype "float31", which this PyTorch does not know',
+        'the input shift has the dtype "float31", which this PyTorch does not support',
     ),
-    "two inputs of one name": (
+    "two inputs with the same name": (
         lambda manifest: manifest["inputs"][1].update(name="image"),
-        "expected entries of different names",
+        "expected entries with distinct names",
     ),
     "an equal dimension of no input": (
         lambda manifest: manifest.update(equal_dims=[[{"input": "picture", "dim": 0}]]),
@@ -96,7 +96,7 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     ),
     "a range as the size of an output": (
         lambda manifest: manifest["outputs"][0].update(dims=[{"min": 1, "max": 2}]),
-        'outputs[0].dims[0] is {"max":2,"min":1}; expected a whole number from 0 on',
+        'outputs[0].dims[0] is {"max":2,"min":1}; expected an integer of at least 0',
     ),
     "a host program outside of host/": (
         lambda manifest: manifest.update(host_program="model.pt"),
@@ -104,25 +104,25 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     ),
     "a crop beyond the picture": (
         lambda manifest: manifest["inputs"][0]["image"].update(crop=[17, 1]),
-        "expected a crop that is no larger than resize",
+        "expected a crop no larger than resize",
     ),
     "a tolerance below zero": (
         lambda manifest: manifest.update(tolerance=-1e-9),
-        "tolerance is -1e-09; expected a number that is not negative",
+        "tolerance is -1e-09; expected a non-negative number",
     ),
     "a file without a digest": (
         lambda manifest: manifest["files"].pop("lib/blended.so"),
         "lib/blended.so is not in files",
     ),
-    "a digest of other signs": (
+    "a digest with invalid characters": (
         lambda manifest: manifest["files"]["model.pt"].update(sha256="A" * 64),
-        "expected 64 hexadecimal digits in lower case",
+        "expected 64 lowercase hexadecimal digits",
     ),
 }
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_manifest_that_says_what_cannot_be_is_refused(loads: Loads, bundle: Bundle, what: str) -> None:
+def test_an_inconsistent_manifest_is_refused(loads: Loads, bundle: Bundle, what: str) -> None:
     change, why = WRONG[what]
     bundle.say(change)
     refusal = loads(bundle.path)
@@ -132,19 +132,19 @@ def test_a_manifest_that_says_what_cannot_be_is_refused(loads: Loads, bundle: Bu
     assert why in refusal.message
 
 
-def test_another_format_is_refused_also_where_the_rest_of_it_is_unknown(loads: Loads, bundle: Bundle) -> None:
+def test_another_format_is_refused_even_if_the_rest_is_unknown(loads: Loads, bundle: Bundle) -> None:
     bundle.write(b'{"format": 4, "whatever": "comes"}')
     refusal = loads(bundle.path)
     assert refusal
     assert refusal.code == "format_unknown"
-    assert refusal.message.startswith("the bundle has the format 4, and this host reads format 3: ")
+    assert refusal.message.startswith("the bundle has the format 4, but this host reads format 3: ")
 
 
-ABSENT = ("sse4a", "xop", "fma4", "tbm", "amx_fp16", "avx512_vp2intersect")  # which no one processor has all of
+ABSENT = ("sse4a", "xop", "fma4", "tbm", "amx_fp16", "avx512_vp2intersect")  # no processor has all of them
 
 
 def _elsewhere() -> dict[str, tuple[Callable[[Any], object], str, str]]:
-    """What is said of a machine that is not this one; the code and what the message says."""
+    """Return changes for another machine, each with the code and the message."""
     here = set(Path("/proc/cpuinfo").read_text().split())
     lacking = next(feature for feature in ABSENT if feature not in here)
     own = ".".join(torch.__version__.split(".")[:2])
@@ -152,32 +152,32 @@ def _elsewhere() -> dict[str, tuple[Callable[[Any], object], str, str]]:
         "an older torch": (
             lambda manifest: manifest["torch"].update(oldest="1.13", newest="2.0"),
             "torch_unsupported",
-            f"needs PyTorch 1.13 to 2.0, and this host has {own}",
+            f"requires PyTorch 1.13 to 2.0, but this host has {own}",
         ),
         "a newer torch": (
             lambda manifest: manifest["torch"].update(oldest="99.0"),
             "torch_unsupported",
-            f"needs PyTorch 99.0 or newer, and this host has {own}",
+            f"requires PyTorch 99.0 or newer, but this host has {own}",
         ),
         "a library's torch": (
             lambda manifest: manifest["libraries"][0].update(oldest="2.0", newest="2.0"),
             "torch_unsupported",
-            f"the library lib/blended.so needs PyTorch 2.0, and this host has {own}",
+            f"the library lib/blended.so requires PyTorch 2.0, but this host has {own}",
         ),
         "features of other processors": (
             lambda manifest: manifest["cpu"].update(features=["quantum", lacking]),
             "cpu_unsupported",
-            f"needs a processor with quantum, {lacking}, which this one lacks",
+            f"requires a processor with quantum, {lacking}, which this one lacks",
         ),
         "another architecture": (
             lambda manifest: manifest["cpu"].update(architecture="riscv64"),
             "cpu_unsupported",
-            f"was made for riscv64, and this machine is {platform.machine()}",
+            f"was made for riscv64, but this machine is {platform.machine()}",
         ),
         "a GPU": (
             lambda manifest: manifest.update(device="cuda", cuda={"architectures": ["1.0", "99.0+PTX"]}),
             "device_unavailable",
-            "of compute capability 1.0, 99.0+PTX" if torch.cuda.is_available() else "PyTorch finds no GPU here",
+            "of compute capability 1.0, 99.0+PTX" if torch.cuda.is_available() else "PyTorch finds no GPU: run it",
         ),
     }
 
@@ -195,7 +195,7 @@ def test_a_bundle_for_another_machine_is_refused(loads: Loads, bundle: Bundle, w
     assert why in refusal.message
 
 
-def test_every_feature_of_this_processor_that_is_known_is_found(loads: Loads, bundle: Bundle) -> None:
+def test_every_known_feature_of_this_processor_is_detected(loads: Loads, bundle: Bundle) -> None:
     needed = ["avx2", "fma", "f16c", "bmi2", "movbe"]
     here = set(Path("/proc/cpuinfo").read_text().split())
     bundle.say(lambda manifest: manifest["cpu"].update(features=[name for name in needed if name in here]))

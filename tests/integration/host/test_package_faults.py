@@ -1,4 +1,4 @@
-"""A package is compiled code, in its own folder, and nothing else is made of it."""
+"""A package must contain compiled code, in its own folder, and is never compiled or unpacked elsewhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _package(records: dict[str, str]) -> bytes:
 
 
 @pytest.mark.parametrize("elsewhere", ["nothing", "x.so", f"{FOLDER}.so", f"{FOLDER}/deeper/x.so", "data/x/model/x.so"])
-def test_a_package_to_be_compiled_first_is_refused_and_none_of_its_commands_runs(
+def test_a_package_without_compiled_code_is_refused_and_none_of_its_commands_runs(
     loads: Loads, package: Bundle, tmp_path: Path, elsewhere: str
 ) -> None:
     canary = tmp_path / "canary"
@@ -42,14 +42,14 @@ def test_a_package_to_be_compiled_first_is_refused_and_none_of_its_commands_runs
     refusal = loads(package.path)
     assert refusal
     assert refusal.code == "model_invalid"
-    assert "it holds no compiled code, and nothing is compiled here" in refusal.message
+    assert "it contains no compiled code, and the host does not compile" in refusal.message
     assert not canary.exists()
 
 
 @pytest.mark.parametrize("name", ["../x.so", f"{FOLDER}/../../../../x.so", "/x.so", f"{FOLDER}/x/../../../../../x.so"])
-def test_a_package_with_a_record_that_leads_out_is_refused(loads: Loads, package: Bundle, name: str) -> None:
+def test_a_package_with_a_record_outside_it_is_refused(loads: Loads, package: Bundle, name: str) -> None:
     package.put("model.pt2", _package({f"{FOLDER}/x.so": "", name: "not to be written"}))
     refusal = loads(package.path)
     assert refusal
     assert refusal.code == "model_invalid"
-    assert f"its record '{name}' leads out of the package" in refusal.message
+    assert f"its record '{name}' is a path outside the package" in refusal.message

@@ -1,4 +1,4 @@
-"""A disk that fails, and a file that becomes shorter while it is read: an error with its code, never a short answer."""
+"""A failing disk, or a file truncated while being read, is an error with a code, never a partial result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def broken_disk(build_once: BuildOnce) -> Path:
 
 @pytest.fixture
 def on_broken_disk(broken_disk: Path, program: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the host where the file of this name cannot be read beyond a number of bytes."""
+    """Run the host on a system that cannot read the file of this name beyond a number of bytes."""
 
     def run(name: str, count: int, *words: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         shim = {"LD_PRELOAD": str(broken_disk), "SHIM_FILE": name, "SHIM_BYTES": str(count)}
@@ -43,7 +43,7 @@ def on_broken_disk(broken_disk: Path, program: Path) -> Callable[..., subprocess
     return run
 
 
-def test_a_list_that_cannot_be_read_to_its_end_is_an_error_and_nothing_of_it_is_answered(
+def test_a_list_that_cannot_be_read_completely_is_an_error_and_gets_no_answers(
     on_broken_disk: Callable[..., subprocess.CompletedProcess[str]], torchscript: Path, files: Path
 ) -> None:
     line = '{"inputs": {"image": "image.npy", "shift": "shift.npy"}}\n'
@@ -59,7 +59,7 @@ def test_a_list_that_cannot_be_read_to_its_end_is_an_error_and_nothing_of_it_is_
         assert answer["error"]["kind"] == "input_unreadable"
 
 
-def test_a_list_from_a_standard_input_that_fails_is_an_error(torchscript: Path, tmp_path: Path, program: Path) -> None:
+def test_a_list_from_a_failing_standard_input_is_an_error(torchscript: Path, tmp_path: Path, program: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
     done = subprocess.run(
         [program, torchscript, "--requests", "-"], stdin=folder, capture_output=True, text=True, check=False
@@ -70,7 +70,7 @@ def test_a_list_from_a_standard_input_that_fails_is_an_error(torchscript: Path, 
 
 
 @pytest.mark.parametrize("name", ["image.npy", "both.npz", "photo.jpg"])
-def test_an_input_that_cannot_be_read_to_its_end_is_an_error(
+def test_an_input_that_cannot_be_read_completely_is_an_error(
     on_broken_disk: Callable[..., subprocess.CompletedProcess[str]], torchscript: Path, files: Path, name: str
 ) -> None:
     inputs = [files / name] if name == "both.npz" else [files / name, files / "shift.npy"]
@@ -84,7 +84,7 @@ def test_an_input_that_cannot_be_read_to_its_end_is_an_error(
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "manifest.sha256", "model.pt", "lib/blended.so", "goldens/0.pt"])
-def test_a_file_of_a_bundle_that_cannot_be_read_to_its_end_is_an_error(
+def test_a_bundle_file_that_cannot_be_read_completely_is_an_error(
     on_broken_disk: Callable[..., subprocess.CompletedProcess[str]], torchscript: Path, name: str
 ) -> None:
     size = (torchscript / name).stat().st_size
@@ -96,7 +96,7 @@ def test_a_file_of_a_bundle_that_cannot_be_read_to_its_end_is_an_error(
 
 
 @pytest.mark.parametrize("name", ["model.pt", "lib/blended.so", "goldens/0.pt"])
-def test_a_file_that_becomes_shorter_while_it_is_hashed_is_one_that_was_changed(
+def test_a_file_truncated_while_it_is_hashed_counts_as_changed(
     on_broken_disk: Callable[..., subprocess.CompletedProcess[str]], bundle: Bundle, name: str
 ) -> None:
     size = (bundle.path / name).stat().st_size
@@ -106,7 +106,7 @@ def test_a_file_that_becomes_shorter_while_it_is_hashed_is_one_that_was_changed(
         assert done.stderr.startswith(f"host: {name} of the bundle {bundle.path} has the SHA-256 ")
 
 
-def test_a_pipe_as_an_input_is_refused_and_not_waited_for(torchscript: Path, files: Path, program: Path) -> None:
+def test_a_pipe_as_an_input_is_refused_without_waiting(torchscript: Path, files: Path, program: Path) -> None:
     os.mkfifo(files / "pipe.npy")
     os.mkfifo(files / "pipe.npz")
     for words in ([files / "pipe.npy", files / "shift.npy"], [files / "pipe.npz"]):

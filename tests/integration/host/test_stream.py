@@ -1,4 +1,4 @@
-"""A stream of requests: each is answered as it comes, in order, with its outputs as bytes."""
+"""A stream of requests: each is answered as it arrives, in order, with its outputs as bytes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ PIXELS = IMAGE * np.float32(0.5) + np.float32(0.25) + SHIFT[:, None, None]
 
 
 class Counts(nn.Module):
-    """x and how many rows ran together; x[0, 0] chooses something else."""
+    """Returns x and the number of rows that ran together; x[0, 0] selects a different behavior."""
 
     def __init__(self) -> None:
         super().__init__()
         self.calls = nn.Parameter(torch.zeros(1, 2), requires_grad=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of shape (B, ...) for x of shape (B, 2)."""
+        """Return a tensor of shape (B, ...) for x of shape (B, 2)."""
         kind = int(x[0, 0].item())
         assert kind != 1 or x.size(0) == 1, "one at a time"
         result = x + x.size(0)
@@ -87,7 +87,7 @@ def require_whole(said: Streamed, count: int) -> None:
     assert [answer.place for answer in said.answers] == [(number, 0) for number in range(count)]
 
 
-def test_a_host_says_that_it_is_ready_and_answers_with_raw_tensors(ask: Callable[..., Streamed]) -> None:
+def test_a_host_reports_that_it_is_ready_and_answers_with_raw_tensors(ask: Callable[..., Streamed]) -> None:
     said = ask(request(BOTH), request(BOTH))
     require_whole(said, 2)
     assert said.ready["ready"]["device"] == "cpu"
@@ -103,17 +103,17 @@ def test_a_host_says_that_it_is_ready_and_answers_with_raw_tensors(ask: Callable
     np.testing.assert_array_equal(first.outputs["output_1"], second.outputs["output_1"])
 
 
-def test_a_stream_without_requests_ends(ask: Callable[..., Streamed]) -> None:
+def test_an_empty_stream_ends_normally(ask: Callable[..., Streamed]) -> None:
     require_whole(ask(), 0)
 
 
-def test_a_package_is_streamed_too(ask: Callable[..., Streamed], aoti: Path) -> None:
+def test_a_package_answers_a_stream(ask: Callable[..., Streamed], aoti: Path) -> None:
     said = ask(request(BOTH), bundle=aoti)
     require_whole(said, 1)
     np.testing.assert_array_equal(said.answers[0].outputs["output_0"], PIXELS)
 
 
-def test_files_and_bytes_are_read_as_inputs_of_a_list_are(
+def test_files_and_bytes_are_read_like_the_inputs_of_a_list(
     ask: Callable[..., Streamed], host: Host, torchscript: Path, files: Path
 ) -> None:
     photo, both = (files / "photo.jpg").read_bytes(), (files / "both.npz").read_bytes()
@@ -140,12 +140,12 @@ def test_files_and_bytes_are_read_as_inputs_of_a_list_are(
             np.testing.assert_array_equal(answer.outputs["output_0"], outputs["output_0"])
 
 
-def test_what_is_wrong_with_a_request_is_its_answer_and_the_stream_goes_on(ask: Callable[..., Streamed]) -> None:
+def test_an_error_of_a_request_is_its_answer_and_the_stream_continues(ask: Callable[..., Streamed]) -> None:
     bad: list[tuple[Given, str, str]] = [
         (
             {"image": b"garbage", "shift": npy(SHIFT)},
             "input_unreadable",
-            "the content of the input image cannot be read: it is not an .npy file",
+            "the content of the input image cannot be read: it is not an .npy, JPEG or PNG file",
         ),
         (
             {"image": "nowhere.npy", "shift": npy(SHIFT)},
@@ -153,7 +153,7 @@ def test_what_is_wrong_with_a_request_is_its_answer_and_the_stream_goes_on(ask: 
             "the input file nowhere.npy cannot be read: No such file or directory",
         ),
         ({"": b"garbage"}, "input_unreadable", "the content of the .npz cannot be read: it is not an .npz file"),
-        ({"": "x.npy", "image": npy(IMAGE)}, "input_unreadable", "has an input without a name"),
+        ({"": "x.npy", "image": npy(IMAGE)}, "input_unreadable", "has an unnamed input"),
         ({"image": "", "shift": npy(SHIFT)}, "input_unreadable", "request 4 has an input without a file name"),
         ({"image": "a\0b", "shift": npy(SHIFT)}, "input_unreadable", "request 5 has an input with a NUL"),
         ({"picture": npy(IMAGE)}, "input_unknown", "the input picture is unknown; expected image, shift"),
@@ -170,7 +170,7 @@ def test_what_is_wrong_with_a_request_is_its_answer_and_the_stream_goes_on(ask: 
     np.testing.assert_array_equal(said.answers[-1].outputs["output_0"], PIXELS)
 
 
-def test_rows_of_a_batch_run_together_and_get_the_bits_that_they_get_alone(
+def test_rows_of_a_batch_run_together_and_get_the_same_bits_as_alone(
     ask: Callable[..., Streamed], counts: Path
 ) -> None:
     rows = [x([0, number]) for number in range(5)]
@@ -184,20 +184,20 @@ def test_rows_of_a_batch_run_together_and_get_the_bits_that_they_get_alone(
     assert len({answer.line["seconds"] for answer in said.answers[:5]}) == 1
 
 
-def test_rows_run_together_where_all_their_inputs_have_one_form(ask: Callable[..., Streamed], counts: Path) -> None:
+def test_rows_run_together_if_their_inputs_have_the_same_form(ask: Callable[..., Streamed], counts: Path) -> None:
     one, two = x([0, 7]), x([0, 7], [0, 8])
     double: Given = {"x": npy(np.zeros((1, 2)))}
     said = ask(request(one, {"x": b"garbage"}, one, two, two, one, double, double), bundle=counts)
     assert [answer.place for answer in said.answers] == [(0, row) for row in range(8)]
     ran = [answer.outputs["y"][:, 1].tolist() if answer.outputs else answer.error for answer in said.answers]
     dtype = ("input_dtype", "the input x has the dtype float64; expected float32")
-    unreadable = ("input_unreadable", "the content of the input x cannot be read: it is not an .npy file")
+    unreadable = ("input_unreadable", "the content of the input x cannot be read: it is not an .npy, JPEG or PNG file")
     assert ran == [[9], unreadable, [9], [11, 12], [11, 12], [8], dtype, dtype]
 
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
-    [(1, [[2, 2]]), (2, [[3, 2]]), (3, ("output_unwritable", "an output that is sparse cannot be written"))],
+    [(1, [[2, 2]]), (2, [[3, 2]]), (3, ("output_unwritable", "a sparse output cannot be written"))],
 )
 def test_rows_that_cannot_run_together_run_alone(
     ask: Callable[..., Streamed], counts: Path, kind: int, expected: Any
@@ -213,11 +213,11 @@ def test_rows_that_cannot_run_together_run_alone(
             assert answer.error[1].startswith(expected[1])
 
 
-def test_rows_whose_inputs_have_other_numbers_of_parts_run_alone(ask: Callable[..., Streamed]) -> None:
+def test_rows_whose_inputs_have_different_leading_sizes_run_alone(ask: Callable[..., Streamed]) -> None:
     three: Given = {
         "image": npy(np.concatenate([IMAGE] * 3)),
         "shift": npy(SHIFT),
-    }  # which the model refuses as a batch
+    }  # which the model rejects as a batch
     said = ask(request(BOTH, BOTH), request(three, three))
     assert (said.exit_code, said.stderr) == (0, "")
     assert [answer.line["outputs"][0]["shape"][0] for answer in said.answers] == [1, 1, 3, 3]
@@ -226,7 +226,7 @@ def test_rows_whose_inputs_have_other_numbers_of_parts_run_alone(ask: Callable[.
             np.testing.assert_array_equal(pixels, PIXELS[0])
 
 
-def test_outputs_that_share_memory_with_the_model_or_lie_in_another_order_are_as_they_were(
+def test_outputs_that_share_memory_with_the_model_or_have_other_strides_are_correct(
     ask: Callable[..., Streamed], counts: Path
 ) -> None:
     count = 200
@@ -238,14 +238,14 @@ def test_outputs_that_share_memory_with_the_model_or_lie_in_another_order_are_as
 
 
 class Cast(nn.Module):
-    """x in another dtype; complex ones conjugated, which PyTorch only notes."""
+    """Returns x in another dtype, and conjugates complex values, which PyTorch does lazily."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
         self.dtype = dtype
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of shape (B, 2)."""
+        """Return a tensor of shape (B, 2)."""
         result = x.to(self.dtype)
         return torch.conj(result) if result.is_complex() else result
 
@@ -270,7 +270,7 @@ def test_dtypes_that_numpy_lacks_are_float32(
         if told is None:
             assert answer.error == (
                 "output_unwritable",
-                "an output of the dtype complex32 cannot be written: NumPy has no such dtype",
+                "an output of the dtype complex32 cannot be written: NumPy does not support this dtype",
             )
             continue
         assert answer.line["outputs"][0]["dtype"] == told
@@ -278,14 +278,14 @@ def test_dtypes_that_numpy_lacks_are_float32(
 
 
 class Sums(nn.Module):
-    """A sum of products, which PyTorch's executor computes as one product once it has seen a run."""
+    """Returns a sum of products, which PyTorch's executor fuses into one product after a run."""
 
     def __init__(self) -> None:
         super().__init__()
         self.weights = nn.Parameter(torch.randn(8, 64, 64))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of shape (64, 64), for x of shape (64, 2)."""
+        """Return a tensor of shape (64, 64) for x of shape (64, 2)."""
         y = x.repeat(1, 32)
         w = self.weights
         return (
@@ -294,7 +294,7 @@ class Sums(nn.Module):
         )  # fmt: skip
 
 
-def test_the_first_answers_have_the_bits_of_the_later_ones(
+def test_the_first_answers_have_the_same_bits_as_later_ones(
     ask: Callable[..., Streamed], host: Host, bundle: Bundle, tmp_path: Path
 ) -> None:
     put_model(bundle, Sums())
@@ -302,7 +302,7 @@ def test_the_first_answers_have_the_bits_of_the_later_ones(
     said = ask(*[request({"x": given})] * 5, bundle=bundle.path)
     require_whole(said, 5)
     assert len({answer.outputs["y"].tobytes() for answer in said.answers}) == 1
-    # Elsewhere the first run differs: the model shows something.
+    # Outside a stream the first run differs, so the model is a valid test.
     (tmp_path / "x.npy").write_bytes(given)
     words = ("--input", tmp_path / "x.npy", "--repeat", "5", "--warm-up", "0", "--json")
     assert json.loads(host(bundle.path, *words).stdout.splitlines()[0])["repeats"] is False
@@ -321,7 +321,7 @@ def test_large_answers_do_not_block_large_requests(ask: Callable[..., Streamed],
         assert (echoed.outputs["y"] == 0.5 + (1 << 20)).all()
 
 
-def test_many_small_requests_are_answered_in_their_order(ask: Callable[..., Streamed], counts: Path) -> None:
+def test_many_small_requests_are_answered_in_order(ask: Callable[..., Streamed], counts: Path) -> None:
     count = 5000
     said = ask(*(request(x([0, number])) for number in range(count)), bundle=counts)
     require_whole(said, count)
@@ -341,7 +341,7 @@ def test_the_largest_batch_is_answered_and_a_larger_one_is_refused(
     assert said.fatal["message"].startswith("request 0 has a batch that is not a list of 1 to 65536 rows; expected ")
 
 
-def test_an_answer_comes_before_the_next_request_does(program: Path, counts: Path) -> None:
+def test_an_answer_is_written_before_the_next_request_arrives(program: Path, counts: Path) -> None:
     with driven(program, counts) as host:
         for number in range(3):
             host.ask(request(x([0, number])))
@@ -352,12 +352,12 @@ def test_an_answer_comes_before_the_next_request_does(program: Path, counts: Pat
 
 
 @pytest.mark.parametrize("option", ["--input=x", "--requests=x", "--verify", "--output=x.npz", "--repeat=2"])
-def test_a_stream_excludes_what_its_requests_say(host: Host, option: str) -> None:
+def test_a_stream_excludes_options_that_its_requests_replace(host: Host, option: str) -> None:
     _requires_alone(host, option)
 
 
 @pytest.mark.parametrize("option", ["--top-k=2", "--json", "--runners=2", "--warm-up=1"])
-def test_a_stream_excludes_what_it_does_not_do(host: Host, option: str) -> None:
+def test_a_stream_excludes_unsupported_options(host: Host, option: str) -> None:
     _requires_alone(host, option)
 
 

@@ -1,4 +1,4 @@
-"""How a stream of requests ends where it is broken, and where a host or its driver is."""
+"""How a stream of requests ends if the stream, the host or its driver fails."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from tests.integration.host.conftest import Bundle
 
 EXPECTED = (
-    '; expected {"inputs": {"name": "file"}}, or {"batch": [...]} of such rows; {"bytes": N} can stand for a file '
-    "whose N bytes follow the line. How many bytes follow this line is unknown, so the stream ends here"
+    '; expected {"inputs": {"name": "file"}}, or {"batch": [...]} of such rows; {"bytes": N} replaces a file whose N '
+    "bytes follow the line. The number of bytes that follow this line is unknown, so the stream ends here"
 )
-# A line that says nothing of what follows it, and why it is refused.
+# A line that does not determine what follows it, and why it is refused.
 LINES = {
     "nothing": (b"", "is not JSON"),
-    "no JSON": (b"{", "is not JSON"),
-    "no object": (b"[1, 2]", "has no inputs"),
+    "not JSON": (b"{", "is not JSON"),
+    "not an object": (b"[1, 2]", "has no inputs"),
     "no inputs": (b"{}", "has no inputs"),
     "an unknown key": (b'{"inputs": {}, "priority": 1}', 'has an unknown "priority"'),
     "an output": (b'{"inputs": {}, "output": "a.npz"}', 'has an unknown "output"'),
@@ -59,7 +59,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("what", LINES)
-def test_a_line_that_is_no_request_ends_the_stream_behind_the_answers_before_it(
+def test_a_line_that_is_not_a_request_ends_the_stream_after_the_earlier_answers(
     program: Path, torchscript: Path, codes: dict[str, int], what: str
 ) -> None:
     line, message = LINES[what]
@@ -70,27 +70,27 @@ def test_a_line_that_is_no_request_ends_the_stream_behind_the_answers_before_it(
     assert (said.exit_code, said.stderr) == (codes["input_unreadable"], f"host: {text}\n")
 
 
-CUT_OFF = "; expected it to end behind a request: the program that writes it may have been ended"
-# What follows a whole request, and what is said of it.
+CUT_OFF = "; expected it to end after a request: the program that writes it may have been killed"
+# What follows a complete request, and the message.
 ENDS = {
-    "within a line": (b'{"inputs"', f"ends within a line{CUT_OFF}"),
-    "behind a line": (b'{"inputs": {}}', f"ends within a line{CUT_OFF}"),
-    "before bytes": (b'{"inputs": {"image": {"bytes": 7}}}\n', f"ends within the bytes of an input{CUT_OFF}"),
-    "within bytes": (request(BOTH)[:-1], f"ends within the bytes of an input{CUT_OFF}"),
-    "within a batch": (request(BOTH, BOTH)[:-1], f"ends within the bytes of an input{CUT_OFF}"),
+    "within a line": (b'{"inputs"', f"ends inside a line{CUT_OFF}"),
+    "after a line": (b'{"inputs": {}}', f"ends inside a line{CUT_OFF}"),
+    "before bytes": (b'{"inputs": {"image": {"bytes": 7}}}\n', f"ends inside the bytes of an input{CUT_OFF}"),
+    "within bytes": (request(BOTH)[:-1], f"ends inside the bytes of an input{CUT_OFF}"),
+    "within a batch": (request(BOTH, BOTH)[:-1], f"ends inside the bytes of an input{CUT_OFF}"),
     "within dropped bytes": (
         b'{"inputs": {"image": {"bytes": 9000000000000000000}}}\n1234',
-        f"ends within the bytes of an input{CUT_OFF}",
+        f"ends inside the bytes of an input{CUT_OFF}",
     ),
     "a line that is too long": (
         b'{"inputs": {"image": "%s"}}\n' % (b"a" * (1 << 24)),
-        "has a line that is longer than 16 MiB; expected a request on each line, and large inputs as bytes behind it",
+        "has a line that is longer than 16 MiB; expected one request per line, and large inputs as bytes after it",
     ),
 }
 
 
 @pytest.mark.parametrize("what", ENDS)
-def test_a_stream_that_ends_within_a_request_answers_what_was_whole(
+def test_a_stream_that_ends_inside_a_request_answers_the_complete_ones(
     program: Path, torchscript: Path, codes: dict[str, int], what: str
 ) -> None:
     rest, message = ENDS[what]
@@ -102,7 +102,7 @@ def test_a_stream_that_ends_within_a_request_answers_what_was_whole(
     assert said.exit_code == said.fatal["code"] == codes["input_unreadable"]
 
 
-# What the operator does is said by the first number of the image.
+# The first number of the image selects what the operator does.
 SOURCE = """
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
@@ -148,26 +148,26 @@ def odd(bundle: Bundle, compile_library: Callable[..., Path]) -> Path:
     return bundle.path
 
 
-SIGSEGV = "host: the process was ended by SIGSEGV, an access to memory that is not there"
+SIGSEGV = "host: the process was ended by SIGSEGV, an invalid memory access"
 
 
 @pytest.mark.parametrize("is_batch", [False, True])
-def test_a_crash_names_the_request_and_is_no_line_of_json(program: Path, odd: Path, is_batch: bool) -> None:
+def test_a_crash_names_the_request_and_prints_no_json(program: Path, odd: Path, is_batch: bool) -> None:
     crashing = request(BOTH, BOTH, that(CRASH), BOTH) if is_batch else request(that(CRASH))
     said = stream(program, odd, [request(BOTH), request(BOTH), crashing, request(BOTH)])
     name = "row 2 of request 2" if is_batch else "request 2"
     assert said.exit_code == -signal.SIGSEGV
     assert said.stderr == f"{SIGSEGV}, in the operator blended::blend, while it computed {name}\n"
     assert said.fatal is None
-    places = [answer.place for answer in said.answers]  # as many as were written before the crash
+    places = [answer.place for answer in said.answers]  # those written before the crash
     assert places == [(0, 0), (1, 0), (2, 0), (2, 1)][: len(places)]
 
 
-def test_an_operator_that_calls_exit_is_an_error_that_names_the_request(
+def test_an_operator_that_calls_exit_is_reported_with_its_request(
     program: Path, odd: Path, codes: dict[str, int]
 ) -> None:
     said = stream(program, odd, [request(BOTH), request(that(EXIT))])
-    message = "the process was ended by a call of exit, in the operator blended::blend, while it computed request 1"
+    message = "the process was ended by a call to exit, in the operator blended::blend, while it computed request 1"
     assert (said.exit_code, said.stderr) == (codes["run_failed"], f"host: {message}\n")
     assert said.fatal is None
 
@@ -189,7 +189,7 @@ def crashing_decoder(build_once: BuildOnce) -> Path:
 
 
 @pytest.mark.parametrize("is_batch", [False, True])
-def test_a_crash_while_a_request_is_read_names_it(
+def test_a_crash_while_reading_a_request_names_it(
     program: Path, torchscript: Path, files: Path, crashing_decoder: Path, is_batch: bool
 ) -> None:
     photo: Given = {"image": (files / "photo.jpg").read_bytes(), "shift": npy(SHIFT)}
@@ -201,13 +201,13 @@ def test_a_crash_while_a_request_is_read_names_it(
     assert said.stderr == f"{SIGSEGV}, while it read {'row 1 of request 1' if is_batch else 'request 1'}\n"
 
 
-def test_what_an_operator_prints_is_not_of_the_stream(program: Path, odd: Path) -> None:
+def test_the_output_of_an_operator_is_not_part_of_the_stream(program: Path, odd: Path) -> None:
     said = stream(program, odd, [request(that(PRINT)), request(BOTH)])
     assert [answer.place for answer in said.answers] == [(0, 0), (1, 0)]
     assert (said.exit_code, said.stderr) == (0, "printed by an operator\nwritten\n")
 
 
-def test_an_operator_finds_standard_input_empty_while_the_stream_goes_on(program: Path, odd: Path) -> None:
+def test_an_operator_finds_standard_input_empty_and_the_stream_continues(program: Path, odd: Path) -> None:
     with driven(program, odd) as host:
         for number, what in enumerate((that(READ), BOTH)):
             host.ask(request(what))
@@ -216,11 +216,11 @@ def test_an_operator_finds_standard_input_empty_while_the_stream_goes_on(program
         assert host.end() == (0, "")
 
 
-GONE = "host: standard output is closed: the program that reads the answers has ended\n"
+GONE = "host: standard output is closed: the program that reads the answers has exited\n"
 
 
 @pytest.mark.parametrize("requests", [1, 20])
-def test_a_host_ends_with_its_driver_also_while_an_operator_hangs(
+def test_a_host_exits_with_its_driver_even_if_an_operator_hangs(
     program: Path, odd: Path, codes: dict[str, int], requests: int
 ) -> None:
     with driven(program, odd) as host:
@@ -242,13 +242,13 @@ def test_a_driver_that_has_all_answers_may_close_both_streams(program: Path, odd
         assert host.end() == (0, "")
 
 
-def test_a_host_whose_answers_nobody_reads_ends(program: Path, odd: Path, codes: dict[str, int]) -> None:
+def test_a_host_exits_if_no_process_reads_its_answers(program: Path, odd: Path, codes: dict[str, int]) -> None:
     with driven(program, odd) as host:
         host.stdout.close()  # standard input is still open
         assert host.end() == (codes["output_unwritable"], GONE)
 
 
-def test_a_full_disk_behind_the_answers_ends_the_host(
+def test_a_full_disk_on_standard_output_ends_the_host(
     program: Path, torchscript: Path, codes: dict[str, int], tmp_path: Path
 ) -> None:
     script = 'ulimit -f 8; exec "$@" >answers'
@@ -265,7 +265,7 @@ def test_a_full_disk_behind_the_answers_ends_the_host(
         (">&-", "standard output cannot be written"),
     ],
 )
-def test_a_standard_stream_that_is_closed_is_an_error(
+def test_a_closed_standard_stream_is_an_error(
     program: Path, torchscript: Path, codes: dict[str, int], closed: str, message: str
 ) -> None:
     command: list[str | Path] = ["sh", "-c", f'"$@" {closed}', "sh", program, torchscript, "--stream"]
@@ -277,7 +277,7 @@ def test_a_standard_stream_that_is_closed_is_an_error(
 LIMIT = 1 << 30
 
 
-def test_what_needs_more_memory_than_the_limit_is_an_error_of_its_own(
+def test_exceeding_the_memory_limit_is_an_error_of_its_request_only(
     program: Path, bundle: Bundle, tmp_path: Path
 ) -> None:
     path = put_model(bundle, Counts()).path
@@ -298,7 +298,7 @@ def test_what_needs_more_memory_than_the_limit_is_an_error_of_its_own(
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "many", "9223372036854775808"])
-def test_a_limit_that_is_no_number_of_bytes_is_wrong_usage(
+def test_an_invalid_memory_limit_is_wrong_usage(
     program: Path, torchscript: Path, codes: dict[str, int], limit: str
 ) -> None:
     command: list[str | Path] = [program, torchscript, "--stream", f"--memory-limit={limit}"]

@@ -1,4 +1,4 @@
-"""Outputs and temporary folders: whole or not there, of their own, and nothing of a killed process stays."""
+"""Outputs and temporary folders are complete or absent, private, and cleaned up after a killed process."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 HOST = Path(__file__).parents[3] / "src/opwright/host/cpp"
 WRITERS, ROUNDS = 8, 100
-# A left file or folder has a name of this length.
+# The name of a leftover file or folder has this length.
 LEFT = "a" * 12
 WRITER = """
 #include <iostream>
 #include "engine/atomic_file.h"
 
-// Writes a file again and again, in pieces: each time whole with one letter.
+// Writes a file repeatedly, in pieces, filled with one letter.
 int main(int, char** argv) {
     const std::string piece(4096, argv[2][0]);
     for (int i = 0; i < std::stoi(argv[3]); ++i) {
@@ -51,12 +51,12 @@ def writer(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Path
     return compiled("writer", [HOST / "engine/atomic_file.cpp", HOST / "engine/leftovers.cpp", source])
 
 
-def test_eight_writers_of_one_file_leave_it_whole_at_every_moment(writer: Path, tmp_path: Path) -> None:
+def test_eight_writers_of_one_file_keep_it_complete_at_every_moment(writer: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     started = [subprocess.Popen([writer, out, letter, str(ROUNDS)]) for letter in "abcdefgh"[:WRITERS]]
     are_running = True
     while are_running:
-        are_running = any(one.poll() is None for one in started)  # looked at once more after the last one
+        are_running = any(one.poll() is None for one in started)  # checked again after the last one
         if out.exists():
             content = out.read_bytes()
             assert content == content[:1] * 65536
@@ -64,7 +64,7 @@ def test_eight_writers_of_one_file_leave_it_whole_at_every_moment(writer: Path, 
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_eight_hosts_that_write_one_output_leave_it_whole(
+def test_eight_hosts_that_write_one_output_leave_it_complete(
     program: Path, torchscript: Path, fitting: list[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "out.npz"
@@ -77,7 +77,7 @@ def test_eight_hosts_that_write_one_output_leave_it_whole(
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_a_file_of_the_users_beside_the_output_stays_and_a_link_is_not_written_through(
+def test_other_files_next_to_the_output_are_kept_and_links_are_not_followed(
     host: Host, torchscript: Path, fitting: list[str], tmp_path: Path
 ) -> None:
     own, target = tmp_path / "out.npz.part", tmp_path / "target"
@@ -97,7 +97,7 @@ def _umask() -> int:
     return mask
 
 
-def test_what_a_killed_writer_left_is_removed_by_the_next_one_and_what_a_living_one_has_is_not(
+def test_a_writer_removes_leftovers_of_killed_writers_but_not_files_of_running_ones(
     host: Host, torchscript: Path, fitting: list[str], tmp_path: Path
 ) -> None:
     left, living = tmp_path / f".opwright-{LEFT}.part", tmp_path / f".opwright-{LEFT[:-1]}b.part"
@@ -111,9 +111,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_one_and_what_a_living_
     assert all(path.exists() for path in (living, *users))
 
 
-def test_a_writer_that_is_killed_leaves_the_old_file_and_the_next_one_removes_its_new_one(
-    writer: Path, tmp_path: Path
-) -> None:
+def test_a_killed_writer_keeps_the_old_file_and_the_next_one_removes_its_new_file(writer: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     subprocess.run([writer, out, "a", "1"], check=True)
     for _ in range(10):
@@ -127,10 +125,10 @@ def test_a_writer_that_is_killed_leaves_the_old_file_and_the_next_one_removes_it
         assert list(tmp_path.iterdir()) == [out]
 
 
-def test_hosts_that_are_killed_at_any_moment_leave_whole_outputs_and_the_next_one_cleans_up(
+def test_hosts_killed_at_any_moment_leave_complete_outputs_and_the_next_one_cleans_up(
     program: Path, torchscript: Path, files: Path, tmp_path: Path
 ) -> None:
-    """Of 60, some while they load, some while they write one of many outputs, some at their end."""
+    """Some of 60 are killed while loading, some while writing one of many outputs, and some at exit."""
     moments = random.Random(14)
     outputs = tmp_path / "outputs"
     outputs.mkdir()
@@ -149,7 +147,7 @@ def test_hosts_that_are_killed_at_any_moment_leave_whole_outputs_and_the_next_on
     assert sorted(path.name for path in outputs.iterdir()) == sorted(f"{number}.npz" for number in range(200))
 
 
-def test_a_folder_of_a_killed_process_is_removed_when_the_next_package_is_loaded(
+def test_loading_a_package_removes_the_folder_of_a_killed_process(
     program: Path, aoti: Path, fitting: list[str], tmp_path: Path
 ) -> None:
     left, living = tmp_path / f"opwright-package-{LEFT}", tmp_path / f"opwright-package-{LEFT[:-1]}b"
@@ -165,7 +163,7 @@ def test_a_folder_of_a_killed_process_is_removed_when_the_next_package_is_loaded
     assert sorted(tmp_path.glob("opwright-*")) == sorted([living, users])
 
 
-def test_a_package_leaves_no_folder_behind_when_it_is_killed_in_a_run_or_does_not_load(
+def test_a_package_leaves_no_folder_if_it_is_killed_in_a_run_or_does_not_load(
     program: Path, package: Bundle, tmp_path: Path
 ) -> None:
     temporary = tmp_path / "temporary"
@@ -190,7 +188,7 @@ def test_a_package_leaves_no_folder_behind_when_it_is_killed_in_a_run_or_does_no
         assert list(temporary.iterdir()) == []
 
 
-def test_names_of_arrays_that_are_not_ascii_are_written_as_numpy_writes_them(
+def test_non_ascii_array_names_are_written_as_numpy_writes_them(
     host: Host, bundle: Bundle, fitting: list[str], files: Path, tmp_path: Path
 ) -> None:
     bundle.say(lambda manifest: manifest["outputs"][0].update(name="größe/ü"))
@@ -205,15 +203,15 @@ def test_names_of_arrays_that_are_not_ascii_are_written_as_numpy_writes_them(
 
 
 @pytest.mark.parametrize("name", ["../../x", "/etc/x", "a/../../x", "..", "a\\..\\x", "C:x"])
-def test_a_name_that_leads_out_of_an_archive_is_not_written(
+def test_a_name_that_is_a_path_outside_the_archive_is_not_written(
     refused: Refused, bundle: Bundle, fitting: list[str], tmp_path: Path, name: str
 ) -> None:
     bundle.say(lambda manifest: manifest["outputs"][0].update(name=name))
     refusal = refused(bundle, *fitting, "--output", tmp_path / "out.npz")
     assert refusal.code == "output_unwritable"
     assert refusal.message == (
-        f"the output {tmp_path}/out.npz cannot be written: the name '{name}' of an array is a path out of the archive; "
-        "give that output of the model another name"
+        f"the output {tmp_path}/out.npz cannot be written: the array name '{name}' is a path outside the archive; "
+        "rename that output of the model"
     )
     assert list(tmp_path.glob("*out*")) == []
 
@@ -225,11 +223,11 @@ def test_a_name_with_a_nul_in_an_archive_is_refused(
     (tmp_path / "nul.npz").write_bytes(whole.replace(b"image.npy", b"image\0npy"))
     refusal = refused(torchscript, "--input", tmp_path / "nul.npz")
     assert refusal.code == "input_unreadable"
-    assert refusal.message.endswith("a name in it holds a NUL")
+    assert refusal.message.endswith("a name in it contains a NUL")
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link"])
-def test_an_output_that_is_no_file_is_refused_and_stays(
+def test_an_output_that_is_not_a_file_is_refused_and_kept(
     refused: Refused, torchscript: Path, fitting: list[str], tmp_path: Path, kind: str
 ) -> None:
     out = tmp_path / "out.npz"
@@ -240,7 +238,7 @@ def test_an_output_that_is_no_file_is_refused_and_stays(
     assert out.is_fifo() or out.is_symlink()
 
 
-def test_a_full_disk_is_named_and_leaves_nothing(
+def test_a_full_disk_is_reported_and_leaves_no_files(
     program: Path, torchscript: Path, fitting: list[str], tmp_path: Path
 ) -> None:
     done = subprocess.run(

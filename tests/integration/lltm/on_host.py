@@ -1,4 +1,4 @@
-"""The CUDA source of ops/lltm as a library of its own, compiled for the CPU by tests/packages/cuda_on_host."""
+"""The CUDA source of ops/lltm as a separate library, compiled for the CPU by tests/packages/cuda_on_host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = "lltm_on_host"
 
 
 def write_library(folder: Path, *flags: str) -> Path:
-    """Writes the op.py of ops/lltm, with the CUDA source for the CPU as its only one; returns its folder."""
+    """Writes the op.py of ops/lltm, with the CUDA source for the CPU as its only source; returns its folder."""
     library = (
         f"library = opwright.Library({NAME!r}, sources=[{str(HOST / 'lltm.cpp')!r}], "
         f"include_dirs={[str(HOST), str(FOLDER)]!r}, "
@@ -41,7 +41,7 @@ class OnHost:
     """The library, loaded.
 
     Attributes:
-        loaded: what `opwright.open` gave.
+        loaded: the result of `opwright.open`.
     """
 
     loaded: Loaded
@@ -50,12 +50,12 @@ class OnHost:
         self._functions = ctypes.CDLL(str(self.loaded.path))
 
     def launches(self) -> int:
-        """How many kernels were launched since the library was loaded."""
+        """The number of kernels launched since the library was loaded."""
         return int(self._functions.launches())
 
     @contextlib.contextmanager
     def way(self, name: str) -> Iterator[None]:
-        """Within it, calls of any size go the `small`, the `large` or, with one column of blocks, the `narrow` way."""
+        """Forces calls of any size to use the `small`, the `large` or, with one column of blocks, the `narrow` path."""
         self._functions.force_large(name != "small", name == "narrow")
         try:
             yield
@@ -64,5 +64,5 @@ class OnHost:
 
 
 def open_library(folder: Path) -> OnHost:
-    """Builds the library in `folder` and loads it."""
+    """Builds and loads the library in `folder`."""
     return OnHost(opwright.open(write_library(folder)))

@@ -1,4 +1,4 @@
-"""The CUDA half of ops/lltm: compiled for every GPU wherever nvcc is, and run where a GPU is."""
+"""The CUDA half of ops/lltm: compiled for every GPU if nvcc is installed, and run on a GPU if there is one."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from tests.integration.conftest import Dynamic
 
 ALL_TOLERANCES = {**TOLERANCES, torch.float16: (1e-2, 1e-2)}
-# As kernels are named in what nvcc makes: of one number, and of as many as 16 bytes hold.
+# Parts of the kernels' mangled names: for single elements, and for vectors of 16 bytes.
 VARIANTS = ("IfLi1EE", "IfLi4EE", "IdLi1EE", "IdLi2EE")
 HALF_VARIANTS = tuple(f"IN3c10{name}ELi{width}EE" for name in ("4Half", "8BFloat16") for width in (1, 8))
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The CUDA source alone: that of the CPU takes as long, and is compiled by others."""
+    """A build of only the CUDA source: the CPU source takes as long, and other tests compile it."""
     folder = tmp_path_factory.mktemp("lltm_cuda")
     source = f"sources=[{str(FOLDER / 'cuda.cu')!r}], include_dirs=[{str(FOLDER)!r}]"
     text, count = re.subn(r"sources=\[.*?\]", source, (FOLDER / "op.py").read_text(), count=1)
@@ -42,7 +42,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.needs("nvcc")
-def test_it_is_compiled_for_the_gpus_in_use_and_for_later_ones(built: Path, dynamic: Dynamic) -> None:
+def test_it_is_compiled_for_current_gpus_and_later_ones(built: Path, dynamic: Dynamic) -> None:
     assert "libtorch.so" in dynamic(built, "needed")
     cuobjdump = shutil.which("cuobjdump") or shutil.which("cuobjdump", path="/usr/local/cuda/bin")
     if cuobjdump:
@@ -54,7 +54,7 @@ def test_it_is_compiled_for_the_gpus_in_use_and_for_later_ones(built: Path, dyna
 
 
 @pytest.mark.needs("nvcc")
-def test_every_dtype_has_its_kernels_and_one_that_moves_vectors(built: Path) -> None:
+def test_every_dtype_has_a_scalar_and_a_vector_kernel(built: Path) -> None:
     content = built.read_bytes()
     for kernel in ("7forward", "8backward", "12side_by_side"):
         for variant in (*VARIANTS, *HALF_VARIANTS):
@@ -66,7 +66,7 @@ def test_every_dtype_has_its_kernels_and_one_that_moves_vectors(built: Path) -> 
 
 @pytest.mark.needs("nvcc")
 def test_every_operator_has_a_cuda_kernel(built: Path) -> None:
-    # That each fits its schema is checked while it compiles.
+    # Compiling checks that each one matches its schema.
     names = re.findall(r'm\.impl\("(\w+)"', (FOLDER / "cuda.cu").read_text())
     assert sorted(names) == sorted(opwright.spec.library_at(FOLDER).ops)
     assert all(name.encode() + b"\0" in built.read_bytes() for name in names)
@@ -85,7 +85,7 @@ def on_gpu(tensors: list[Tensor], index: int = 0) -> list[Tensor]:
 @pytest.mark.needs("cuda", "nvcc")
 @pytest.mark.parametrize("name", ["cell", "sequence"])
 @pytest.mark.parametrize("dtype", ALL_TOLERANCES, ids=str)
-def test_the_gpu_gives_what_the_reference_gives(lltm: Loaded, name: str, dtype: torch.dtype) -> None:
+def test_the_gpu_matches_the_reference(lltm: Loaded, name: str, dtype: torch.dtype) -> None:
     for size in ((0, 3, 4), (3, 2, 0), (9, 5, 8), (3, 4, 7), (16, 32, 128), (70, 9, 600), (300, 64, 256)):
         compare(lltm, name, on_gpu(drawn(name, *size, dtype)), ALL_TOLERANCES)
     for layout in LAYOUTS.values():
@@ -94,7 +94,7 @@ def test_the_gpu_gives_what_the_reference_gives(lltm: Loaded, name: str, dtype: 
 
 @pytest.mark.needs("cuda", "nvcc")
 @pytest.mark.parametrize("name", ["cell", "sequence"])
-def test_the_gpu_gives_what_the_cpu_gives(lltm: Loaded, name: str) -> None:
+def test_the_gpu_matches_the_cpu(lltm: Loaded, name: str) -> None:
     for size in ((16, 32, 128), (70, 9, 600)):
         found = []
         for arguments in (drawn(name, *size), on_gpu(drawn(name, *size))):
@@ -107,7 +107,7 @@ def test_the_gpu_gives_what_the_cpu_gives(lltm: Loaded, name: str) -> None:
 
 @pytest.mark.needs("cuda", "nvcc")
 @pytest.mark.parametrize("name", ["cell", "sequence"])
-def test_kernels_wait_for_their_arguments_on_the_stream_in_use(lltm: Loaded, name: str) -> None:
+def test_kernels_run_on_the_current_stream(lltm: Loaded, name: str) -> None:
     arguments = on_gpu(drawn(name, 300, 64, 256))
     expected = getattr(lltm.ops, name)(*arguments)
     late = [torch.zeros_like(argument) for argument in arguments]
@@ -123,9 +123,9 @@ def test_kernels_wait_for_their_arguments_on_the_stream_in_use(lltm: Loaded, nam
 
 @pytest.mark.needs("cuda", "nvcc")
 @pytest.mark.parametrize("size", [(16, 32, 128), (70, 9, 600)])
-def test_a_cuda_graph_holds_a_sequence(lltm: Loaded, size: tuple[int, int, int]) -> None:
+def test_a_sequence_can_be_captured_in_a_cuda_graph(lltm: Loaded, size: tuple[int, int, int]) -> None:
     arguments = on_gpu(drawn("sequence", *size))
-    expected = lltm.ops.sequence(*arguments)  # cuBLAS makes its handle here, and not while it is recorded
+    expected = lltm.ops.sequence(*arguments)  # cuBLAS creates its handle here, not during capture
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         got = lltm.ops.sequence(*arguments)
@@ -135,9 +135,9 @@ def test_a_cuda_graph_holds_a_sequence(lltm: Loaded, size: tuple[int, int, int])
 
 
 @pytest.mark.needs("cuda", "nvcc")
-def test_the_gpu_of_the_arguments_is_the_one_that_works(lltm: Loaded) -> None:
+def test_kernels_run_on_the_gpu_of_the_arguments(lltm: Loaded) -> None:
     if torch.cuda.device_count() < 2:
-        pytest.skip("one GPU")
+        pytest.skip("this machine has one GPU")
     arguments = on_gpu(drawn("cell", 16, 32, 128), index=1)
     compare(lltm, "cell", arguments)
     assert torch.cuda.current_device() == 0
@@ -146,7 +146,7 @@ def test_the_gpu_of_the_arguments_is_the_one_that_works(lltm: Loaded) -> None:
 
 
 @pytest.mark.needs("cuda", "nvcc")
-def test_the_same_call_gives_the_same_gradients_to_the_last_bit(lltm: Loaded) -> None:
+def test_gradients_of_equal_calls_are_bitwise_equal(lltm: Loaded) -> None:
     arguments = [argument.requires_grad_() for argument in on_gpu(drawn("sequence", 300, 64, 256))]
     results = lltm.ops.sequence(*arguments)
     loss = results[0].sum() + results[1].square().sum()

@@ -1,4 +1,4 @@
-"""The CUDA kernels and what launches them, run on the CPU: indices, tails, layouts, dtypes, meeting points, memory."""
+"""The CUDA kernels and their launches, run on the CPU: indices, tails, layouts, dtypes, synchronization, memory."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 WAYS = ("small", "large", "narrow")
 ALL_TOLERANCES = {**TOLERANCES, torch.float16: (1e-2, 1e-2)}
-# Around the widths of vectors, warps and tiles; sizes that are a multiple of each, and such that are of none.
-# The last but one has the larger tiles; the last one's input is multiplied for all steps at once.
+# Around the widths of vectors, warps and tiles: multiples of each, and sizes that are multiples of none.
+# The last but one uses the larger tiles; the input of the last one is multiplied for all steps in one product.
 SIZES = [
     *((0, 3, 4), (3, 2, 0), (1, 1, 1), (9, 5, 8), (16, 32, 128), (40, 16, 24), (33, 8, 136), (70, 6, 20)),
     *((60, 3, 250), (4, 70, 12)),
@@ -57,7 +57,7 @@ def compare_on(host: OnHost, name: str, arguments: list[Tensor]) -> None:
     state=st.integers(0, 40) | st.sampled_from([64, 100, 128]),
     dtype=st.sampled_from(list(ALL_TOLERANCES)),
 )
-def test_every_size_and_dtype_gives_what_the_reference_gives(
+def test_every_size_and_dtype_matches_the_reference(
     host: OnHost, name: str, way: str, batch: int, features: int, state: int, dtype: torch.dtype
 ) -> None:
     with host.way(way):
@@ -65,7 +65,7 @@ def test_every_size_and_dtype_gives_what_the_reference_gives(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_edges_of_vectors_and_blocks_are_right(host: OnHost, name: str, way: str) -> None:
+def test_the_edges_of_vectors_and_blocks_are_correct(host: OnHost, name: str, way: str) -> None:
     with host.way(way):
         for size in SIZES:
             for dtype in ALL_TOLERANCES:
@@ -74,7 +74,7 @@ def test_the_edges_of_vectors_and_blocks_are_right(host: OnHost, name: str, way:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("way", WAYS)
-def test_any_strides_are_taken(host: OnHost, name: str, way: str, layout: str) -> None:
+def test_any_strides_are_supported(host: OnHost, name: str, way: str, layout: str) -> None:
     with host.way(way):
         for size in ((16, 12, 24), (5, 6, 7)):
             for dtype in (torch.float32, torch.float16):
@@ -90,18 +90,18 @@ EXPANDED: dict[str, Callable[[Tensor], Tensor]] = {
 
 @pytest.mark.parametrize("expanded", EXPANDED)
 @pytest.mark.parametrize("size", [(6, 4, 8), (5, 3, 7)])
-def test_expanded_gradients_are_read_as_they_lie(
+def test_expanded_gradients_are_read_without_a_copy(
     host: OnHost, name: str, size: tuple[int, int, int], expanded: str
 ) -> None:
     found = []
     for call in (getattr(host.loaded.ops, name), host.loaded.library.ops[name].reference):
         inputs = [argument.requires_grad_() for argument in drawn(name, *size, torch.float64)]
         loss = sum(EXPANDED[expanded](result) for result in call(*inputs))
-        found.append(torch.autograd.grad(loss, inputs))  # type: ignore[arg-type]  # a tensor, for there are two results
+        found.append(torch.autograd.grad(loss, inputs))  # type: ignore[arg-type]  # a tensor, because there are two results
     torch.testing.assert_close(*found)
 
 
-def test_the_derivatives_are_those_of_finite_differences(host: OnHost, name: str) -> None:
+def test_the_derivatives_match_finite_differences(host: OnHost, name: str) -> None:
     arguments = [argument.requires_grad_() for argument in drawn(name, 2, 1, 2, torch.float64)]
     op = getattr(host.loaded.ops, name)
     with host.way("large"):
@@ -110,11 +110,11 @@ def test_the_derivatives_are_those_of_finite_differences(host: OnHost, name: str
 
 
 @pytest.mark.parametrize("wanted", range(5))
-def test_a_single_gradient_is_that_of_all(host: OnHost, name: str, wanted: int) -> None:
+def test_a_single_gradient_equals_that_of_a_full_backward(host: OnHost, name: str, wanted: int) -> None:
     compare_single_gradient(getattr(host.loaded.ops, name), drawn(name, 70, 8, 12), wanted)
 
 
-def test_what_is_not_wanted_is_not_computed(host: OnHost) -> None:
+def test_gradients_that_are_not_needed_are_not_computed(host: OnHost) -> None:
     input, weights, bias, h, cell = drawn("cell", 4, 3, 8)
     new_h, new_cell, gates = host.loaded.ops.cell_with_gates(input, weights, bias, h, cell)
     given = (new_h, None, None, input, weights, h, new_cell, gates)
@@ -127,7 +127,7 @@ def test_what_is_not_wanted_is_not_computed(host: OnHost) -> None:
 
 
 def counted(host: OnHost, call: Callable[[], object]) -> tuple[int, int]:
-    """How many kernels of the library, and how many products of PyTorch, a call takes."""
+    """The number of kernels of the library, and of products of PyTorch, that a call runs."""
     before = host.launches()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
         call()
@@ -135,7 +135,7 @@ def counted(host: OnHost, call: Callable[[], object]) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("batch", [16, 70])
-def test_launches_are_as_many_as_the_source_says(host: OnHost, name: str, batch: int) -> None:
+def test_the_number_of_launches_is_as_documented(host: OnHost, name: str, batch: int) -> None:
     steps = 1 if name == "cell" else 3
     arguments = [argument.requires_grad_() for argument in drawn(name, batch, 4, 128)]
     op = getattr(host.loaded.ops, name)
@@ -151,7 +151,7 @@ def test_launches_are_as_many_as_the_source_says(host: OnHost, name: str, batch:
     def backward() -> tuple[int, int]:
         return counted(host, lambda: torch.autograd.grad(results, arguments, grads, retain_graph=True))
 
-    # A cell of few rows adds up the gradient of the bias on its way.
+    # A cell with few rows adds up the gradient of the bias in the same kernel.
     kernels = 2 + (batch > 32) if name == "cell" else steps + 2
     assert backward() == ((kernels, 0) if name == "cell" else (kernels + steps - 1, 3))
     with host.way("large"):
@@ -159,11 +159,11 @@ def test_launches_are_as_many_as_the_source_says(host: OnHost, name: str, batch:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_functions_of_every_half_precision_number_are_right_to_the_last_digit(host: OnHost, dtype: torch.dtype) -> None:
-    # All but -0, which the sum that a gate is made of takes for 0.
+def test_functions_of_every_half_precision_number_are_correctly_rounded(host: OnHost, dtype: torch.dtype) -> None:
+    # All except -0, which the sum for a gate turns into 0.
     x = torch.arange(1 - 2**15, 2**15, dtype=torch.int32).to(torch.int16).view(dtype)[:, None]
     zeros, no_bias = torch.zeros_like(x), torch.zeros(3, dtype=dtype)
-    of_input = torch.tensor([[0.0, 1.0]] * 3, dtype=dtype)  # each gate is made of the input alone
+    of_input = torch.tensor([[0.0, 1.0]] * 3, dtype=dtype)  # each gate depends only on the input
     _, _, gates = host.loaded.ops.cell_with_gates(x, of_input, no_bias, zeros, zeros)
     new_h, _, _ = host.loaded.ops.cell_with_gates(zeros, of_input, no_bias, zeros, x)
     wide = x.double()
@@ -175,13 +175,13 @@ def test_functions_of_every_half_precision_number_are_right_to_the_last_digit(ho
     ):
         expected = precise.to(dtype)
         steps = (got.contiguous().view(torch.int16).int() - expected.view(torch.int16).int()).abs()
-        # What is computed is float32, whose smallest numbers a GPU may take for zero.
+        # The computation uses float32, whose smallest numbers a GPU may flush to zero.
         is_told = ~expected.isnan() & (precise.abs() > torch.finfo(torch.float32).tiny)
         assert int(steps[is_told].max()) <= 1
         assert bool((got.isnan() == expected.isnan()).all())
 
 
-def test_half_precision_is_lost_in_storing_alone(host: OnHost) -> None:
+def test_half_precision_only_rounds_when_it_stores(host: OnHost) -> None:
     arguments = drawn("cell", 20, 300, 40, torch.float16)
     new_h, new_cell = host.loaded.ops.cell(*arguments)
     precise = host.loaded.library.ops["cell"].reference(*(argument.double() for argument in arguments))
@@ -189,7 +189,7 @@ def test_half_precision_is_lost_in_storing_alone(host: OnHost) -> None:
 
 
 @pytest.mark.parametrize("special", [float("nan"), float("inf"), float("-inf")])
-def test_what_is_not_finite_goes_through(host: OnHost, name: str, special: float) -> None:
+def test_non_finite_values_are_propagated(host: OnHost, name: str, special: float) -> None:
     arguments = drawn(name, 4, 3, 8)
     arguments[0].view(-1)[0] = special
     arguments[4][2, 3] = special
@@ -199,7 +199,7 @@ def test_what_is_not_finite_goes_through(host: OnHost, name: str, special: float
         torch.testing.assert_close(got, host.loaded.library.ops[name].reference(*arguments), equal_nan=True)
 
 
-def test_a_library_of_cuda_kernels_says_what_is_wrong(host: OnHost, name: str) -> None:
+def test_the_cuda_kernels_report_invalid_arguments(host: OnHost, name: str) -> None:
     arguments = drawn(name, 4, 3, 8)
     wrong = {0: arguments[0].long(), 1: arguments[1][:, 1:], 2: arguments[2][None], 3: arguments[3][0]}
     said = (
@@ -234,7 +234,7 @@ print("compared")
 """
 
 
-def test_kernels_touch_no_memory_but_their_own(tmp_path: Path) -> None:
+def test_kernels_access_only_their_own_memory(tmp_path: Path) -> None:
     flags = ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
     ran = subprocess.run(
         [sys.executable, "-c", SWEEP, str(ROOT), str(write_library(tmp_path, *flags))],

@@ -1,4 +1,4 @@
-"""The native cell and sequence against their references: sizes, dtypes, layouts, gradients, instruction sets."""
+"""The native cell and sequence compared with their references: sizes, dtypes, layouts, gradients, instruction sets."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def drawn(
 def compare(
     lltm: Loaded, name: str, arguments: list[Tensor], tolerances: dict[torch.dtype, tuple[float, float]] = TOLERANCES
 ) -> None:
-    """The results and all gradients, with and without recording, against the reference."""
+    """Compare the results and all gradients, with and without recording, with the reference."""
     op, reference = getattr(lltm.ops, name).default, lltm.library.ops[name].reference
     rtol, atol = tolerances[arguments[0].dtype]
     found = []
@@ -67,7 +67,7 @@ def compare(
 
 
 def compare_single_gradient(op: Any, arguments: list[Tensor], wanted: int) -> None:
-    """The gradient of one argument, where no other is wanted, is what it is among all."""
+    """Check that the gradient of one argument is the same alone as in a full backward."""
     every = [argument.detach().requires_grad_() for argument in arguments]
     one = [argument.detach().requires_grad_(at == wanted) for at, argument in enumerate(arguments)]
     expected = torch.autograd.grad(sum(result.sum() for result in op(*every)), every)[wanted]
@@ -83,22 +83,20 @@ def compare_single_gradient(op: Any, arguments: list[Tensor], wanted: int) -> No
     state=st.integers(0, 40) | st.sampled_from([64, 100, 128]),
     dtype=st.sampled_from(list(TOLERANCES)),
 )
-def test_every_size_and_dtype_gives_what_the_reference_gives(
+def test_every_size_and_dtype_matches_the_reference(
     lltm: Loaded, name: str, batch: int, features: int, state: int, dtype: torch.dtype
 ) -> None:
     compare(lltm, name, drawn(name, batch, features, state, dtype))
 
 
 @pytest.mark.parametrize("size", [(16, 32, 128), (9, 5, 4), (65, 3, 8), (2, 7, 130), (48, 300, 256), (70, 9, 600)])
-def test_small_and_large_ways_meet(lltm: Loaded, name: str, size: tuple[int, int, int]) -> None:
+def test_the_small_and_large_paths_agree(lltm: Loaded, name: str, size: tuple[int, int, int]) -> None:
     compare(lltm, name, drawn(name, *size))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("size", [(16, 32, 128), (9, 5, 7), (7, 4, 20), (3, 4, 5), (33, 6, 20), (16, 3, 400)])
-def test_a_long_sequence_gives_what_the_reference_gives(
-    lltm: Loaded, size: tuple[int, int, int], dtype: torch.dtype
-) -> None:
+def test_a_long_sequence_matches_the_reference(lltm: Loaded, size: tuple[int, int, int], dtype: torch.dtype) -> None:
     compare(lltm, "sequence", drawn("sequence", *size, dtype, steps=30))
 
 
@@ -113,13 +111,13 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("size", [(16, 12, 20), (5, 6, 7)])
-def test_any_strides_are_taken(lltm: Loaded, name: str, size: tuple[int, int, int], layout: str) -> None:
+def test_any_strides_are_supported(lltm: Loaded, name: str, size: tuple[int, int, int], layout: str) -> None:
     arguments = [LAYOUTS[layout](argument) for argument in drawn(name, *size)]
     assert not all(argument.is_contiguous() and argument.storage_offset() == 0 for argument in arguments)
     compare(lltm, name, arguments)
 
 
-def test_the_derivatives_are_those_of_finite_differences(lltm: Loaded, name: str) -> None:
+def test_the_derivatives_match_finite_differences(lltm: Loaded, name: str) -> None:
     arguments = [argument.requires_grad_() for argument in drawn(name, 3, 2, 4, torch.float64)]
     op = getattr(lltm.ops, name)
     assert gradcheck(op, arguments)
@@ -127,11 +125,11 @@ def test_the_derivatives_are_those_of_finite_differences(lltm: Loaded, name: str
 
 
 @pytest.mark.parametrize("wanted", range(5))
-def test_a_single_gradient_is_that_of_all(lltm: Loaded, name: str, wanted: int) -> None:
+def test_a_single_gradient_equals_that_of_a_full_backward(lltm: Loaded, name: str, wanted: int) -> None:
     compare_single_gradient(getattr(lltm.ops, name), drawn(name, 16, 8, 12), wanted)
 
 
-def test_what_is_not_wanted_is_not_computed(lltm: Loaded) -> None:
+def test_gradients_that_are_not_needed_are_not_computed(lltm: Loaded) -> None:
     input, weights, bias, h, cell = drawn("cell", 4, 3, 8)
     new_h, new_cell, gates = lltm.ops.cell_with_gates(input, weights, bias, h, cell)
     found = lltm.ops.cell_with_gates_backward(
@@ -140,7 +138,7 @@ def test_what_is_not_wanted_is_not_computed(lltm: Loaded) -> None:
     assert [gradient is not None for gradient in found] == [False, True, False, False, True]
 
 
-def test_results_are_the_same_from_any_number_of_threads(lltm: Loaded, name: str) -> None:
+def test_results_do_not_depend_on_the_number_of_threads(lltm: Loaded, name: str) -> None:
     for size in ((16, 32, 128), (64, 70, 600)):
         arguments = drawn(name, *size)
         found = []
@@ -152,7 +150,7 @@ def test_results_are_the_same_from_any_number_of_threads(lltm: Loaded, name: str
             torch.testing.assert_close(other, found[0])
 
 
-def test_only_the_training_form_keeps_gates(lltm: Loaded) -> None:
+def test_only_the_training_form_returns_gates(lltm: Loaded) -> None:
     arguments = drawn("cell", 2, 3, 4)
     arguments[1].requires_grad_()
     assert "lltm.cell_with_gates.default" in make_fx(lltm.ops.cell)(*arguments).code
@@ -160,7 +158,7 @@ def test_only_the_training_form_keeps_gates(lltm: Loaded) -> None:
         assert "lltm.cell_with_gates" not in make_fx(lltm.ops.cell)(*arguments).code
 
 
-# A change to a good call, and what is said of it. The cell's arguments: (4, 3) input, (24, 11) weights and so on.
+# A change to a valid call, and the expected message. The cell's arguments: (4, 3) input, (24, 11) weights and so on.
 WRONG: dict[str, tuple[str, Callable[[Tensor], Tensor], str]] = {
     "an input of int64": (
         "input",
@@ -168,14 +166,14 @@ WRONG: dict[str, tuple[str, Callable[[Tensor], Tensor], str]] = {
         "input must be float32, float64 or bfloat16, got int64: convert it with .to(torch.float32)",
     ),
     "an input of float16": ("input", Tensor.half, "input must be float32, float64 or bfloat16, got float16"),
-    "an input with a dimension less": ("input", lambda x: x.flatten(), "input must have "),
+    "an input with one dimension fewer": ("input", lambda x: x.flatten(), "input must have "),
     "weights for other features": (
         "weights",
         lambda x: x[:, :-1],
         "weights must have shape (24, 11), got (24, 10)",
     ),
     "weights of another dtype": ("weights", Tensor.double, "weights must be float32, got float64"),
-    "a bias of one number": ("bias", lambda x: x[:1], "bias must have shape (24,), got (1,)"),
+    "a bias of one element": ("bias", lambda x: x[:1], "bias must have shape (24,), got (1,)"),
     "a bias of two dimensions": ("bias", lambda x: x[None], "bias must have shape (24,), got (1, 24)"),
     "a state of another batch": ("old_h", lambda x: x[:1], "old_h must have shape (4, 8), got (1, 8)"),
     "a state without a batch": ("old_h", lambda x: x[0], "old_h must have 2 dimensions, got 1: shape (8,)"),
@@ -185,7 +183,7 @@ WRONG: dict[str, tuple[str, Callable[[Tensor], Tensor], str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_wrong_is_said_before_memory_is_touched(lltm: Loaded, name: str, wrong: str) -> None:
+def test_invalid_arguments_are_reported_before_memory_is_accessed(lltm: Loaded, name: str, wrong: str) -> None:
     which, change, message = WRONG[wrong]
     arguments = dict(zip(NAMES, drawn(name, 4, 3, 8), strict=True))
     arguments[which] = change(arguments[which])
@@ -194,7 +192,7 @@ def test_what_is_wrong_is_said_before_memory_is_touched(lltm: Loaded, name: str,
             getattr(lltm.ops, form)(**arguments)
 
 
-def test_a_sequence_without_steps_is_refused(lltm: Loaded) -> None:
+def test_a_sequence_without_steps_is_rejected(lltm: Loaded) -> None:
     arguments = drawn("sequence", 4, 3, 8)
     with pytest.raises(RuntimeError, match=re.escape("input must have at least one step, got shape (0, 4, 3)")):
         lltm.ops.sequence(arguments[0][:0], *arguments[1:])
@@ -204,7 +202,7 @@ BACKWARD: dict[str, tuple[int, Any, str]] = {
     "gates of another size": (7, torch.zeros(4, 8), "result_2 must have shape (4, 24), got (4, 8)"),
     "a gradient of another size": (0, torch.zeros(4, 1), "grad_0 must have shape (4, 8), got (4, 1)"),
     "a gradient of another dtype": (1, torch.zeros(4, 8).double(), "grad_1 must be float32, got float64"),
-    "flags that are too few": (
+    "too few flags": (
         8,
         [True],
         "wanted must have 5 flags, for input, weights, bias, old_h and old_cell, got 1",
@@ -213,7 +211,7 @@ BACKWARD: dict[str, tuple[int, Any, str]] = {
 
 
 @pytest.mark.parametrize("wrong", BACKWARD)
-def test_a_wrong_backward_call_is_refused(lltm: Loaded, wrong: str) -> None:
+def test_an_invalid_backward_call_is_rejected(lltm: Loaded, wrong: str) -> None:
     input, weights, bias, h, cell = drawn("cell", 4, 3, 8)
     new_h, new_cell, gates = lltm.ops.cell_with_gates(input, weights, bias, h, cell)
     arguments: list[Any] = [new_h, new_cell, None, input, weights, h, new_cell, gates, [True] * 5]
@@ -231,22 +229,22 @@ lltm = opwright.open(conftest.FOLDER)
 for name in ("cell", "sequence"):
     for size in ((16, 32, 128), (9, 5, 4), (5, 6, 7), (33, 3, 8)):
         for dtype in tests.TOLERANCES:
-            steps = 3 if dtype is tests.torch.bfloat16 else 25  # of which rounding makes more and more
+            steps = 3 if dtype is tests.torch.bfloat16 else 25  # rounding errors accumulate over the steps
             tests.compare(lltm, name, tests.drawn(name, *size, dtype, steps=steps))
 print("compared")
 """
 
 
 @pytest.mark.parametrize("instruction_set", ["baseline", "avx2"])
-def test_a_processor_with_narrower_vectors_gives_the_same(lltm: Loaded, instruction_set: str) -> None:
-    assert lltm.path is not None  # built by now
+def test_a_processor_with_narrower_vectors_computes_the_same(lltm: Loaded, instruction_set: str) -> None:
+    assert lltm.path is not None  # already built
     environment = {**os.environ, "OPWRIGHT_SIMD": instruction_set}
     command = [*python(), "-c", NARROWER, os.path.dirname(__file__)]  # noqa: PTH120  a string for a command line
     ran = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert ran.stdout == "compared\n", ran.stderr
 
 
-def test_the_library_refers_to_no_function_that_pytorch_2_11_lacks(lltm: Loaded) -> None:
+def test_the_library_uses_no_function_that_pytorch_2_11_lacks(lltm: Loaded) -> None:
     header = Path(torch.__file__).parent / "include/torch/csrc/stable/c/shim.h"
     newer = header.read_text(encoding="utf-8").partition("#if TORCH_FEATURE_VERSION >= TORCH_VERSION_2_12_0")[2]
     names = set(re.findall(r"\b(torch_\w+)\(", newer))

@@ -1,4 +1,4 @@
-"""What ops/lltm does with vectors, for each instruction set that this processor has, against PyTorch in float64."""
+"""The vector code of ops/lltm, for each instruction set of this processor, compared with PyTorch in float64."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ def instruction_set(request: pytest.FixtureRequest, ops: Ops) -> str:
 
 
 def units_off(got: Tensor, exact: Tensor) -> float:
-    """By how many units in the last place of its dtype `got` is off."""
+    """The error of `got` in units in the last place of its dtype."""
     unit = torch.finfo(got.dtype).eps * exact.abs().clamp_min(torch.finfo(got.dtype).tiny)
     return float(((got.double() - exact).abs() / unit).max())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_elu_is_right_to_two_units_in_the_last_place(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
+def test_the_elu_is_accurate_to_two_units_in_the_last_place(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
     x = torch.cat([torch.linspace(-86, 86, 400_001), torch.linspace(-1, 1, 100_001), torch.logspace(-30, 0, 10_001)])
     x = x.to(dtype)
-    # In float64 there is nothing wider to compare with: PyTorch's own is right to one unit.
+    # There is nothing wider to compare float64 with; PyTorch's own is accurate to one unit.
     allowed = 2 if dtype is torch.float32 else 3
     assert units_off(ops.elu(x, instruction_set), elu(x.double())) <= allowed
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_special_values_go_through(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
+def test_special_values_are_propagated(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
     x = torch.tensor(SPECIAL, dtype=dtype)
     torch.testing.assert_close(ops.elu(x, instruction_set), elu(x.double()).to(dtype), equal_nan=True)
 
 
 @given(size=st.integers(0, 70), dtype=st.sampled_from([torch.float32, torch.float64, torch.bfloat16]))
-def test_no_element_is_left_out_and_none_behind_the_end_is_touched(size: int, dtype: torch.dtype) -> None:
+def test_all_elements_are_computed_and_none_beyond_the_end_is_accessed(size: int, dtype: torch.dtype) -> None:
     ops = torch.ops.lltm_simd
     x = torch.randn(size + 5).to(dtype)
     for name in filter(ops.supports, SETS):
@@ -66,7 +66,7 @@ def test_no_element_is_left_out_and_none_behind_the_end_is_touched(size: int, dt
 
 
 @given(rows=st.integers(0, 40), dtype=st.sampled_from([torch.float32, torch.float64]))
-def test_columns_come_back_as_they_went(rows: int, dtype: torch.dtype) -> None:
+def test_packing_and_unpacking_columns_is_lossless(rows: int, dtype: torch.dtype) -> None:
     ops = torch.ops.lltm_simd
     x = torch.randn(rows, 4, dtype=dtype)
     for name in filter(ops.supports, SETS):
@@ -77,7 +77,7 @@ SIZES = st.tuples(st.integers(0, 20), st.integers(0, 9), st.integers(0, 70))
 
 
 @given(sizes=SIZES, adds=st.booleans(), dtype=st.sampled_from([torch.float32, torch.float64, torch.bfloat16]))
-def test_a_small_product_is_the_product(sizes: tuple[int, int, int], adds: bool, dtype: torch.dtype) -> None:
+def test_a_small_product_is_correct(sizes: tuple[int, int, int], adds: bool, dtype: torch.dtype) -> None:
     ops = torch.ops.lltm_simd
     rows, depth, columns = sizes
     wide = torch.float32 if dtype is torch.bfloat16 else dtype
@@ -91,7 +91,7 @@ def test_a_small_product_is_the_product(sizes: tuple[int, int, int], adds: bool,
 
 
 @given(sizes=SIZES, adds=st.booleans(), dtype=st.sampled_from([torch.float32, torch.bfloat16]))
-def test_a_product_of_pairs_is_the_product(sizes: tuple[int, int, int], adds: bool, dtype: torch.dtype) -> None:
+def test_a_product_of_pairs_is_correct(sizes: tuple[int, int, int], adds: bool, dtype: torch.dtype) -> None:
     ops = torch.ops.lltm_simd
     if not ops.supports("avx512_bf16"):
         pytest.skip("this processor has no avx512_bf16")
@@ -105,18 +105,18 @@ def test_a_product_of_pairs_is_the_product(sizes: tuple[int, int, int], adds: bo
 
 
 @given(rows=st.integers(0, 600), columns=st.integers(0, 200), dtype=st.sampled_from([torch.float32, torch.float64]))
-def test_the_sum_of_rows_is_that_of_each_column(rows: int, columns: int, dtype: torch.dtype) -> None:
+def test_the_sum_of_rows_is_correct_for_each_column(rows: int, columns: int, dtype: torch.dtype) -> None:
     ops = torch.ops.lltm_simd
     x = torch.randn(rows, columns, dtype=dtype)
     for name in filter(ops.supports, SETS):
         torch.testing.assert_close(ops.sum_of_rows(x, name), x.double().sum(0).to(dtype), rtol=1e-5, atol=1e-4)
 
 
-def test_the_sum_of_many_rows_keeps_its_digits(ops: Ops, instruction_set: str) -> None:
+def test_the_sum_of_many_rows_stays_accurate(ops: Ops, instruction_set: str) -> None:
     x = torch.full((100_000, 3), 0.1)
     torch.testing.assert_close(ops.sum_of_rows(x, instruction_set), x.double().sum(0).float(), rtol=1e-5, atol=0)
 
 
 @pytest.fixture(autouse=True)
 def _opened(ops: Ops) -> None:
-    """Hypothesis hands no fixtures to its examples: they find the operators where they are registered."""
+    """Hypothesis cannot pass fixtures to its examples, so these use the registered operators."""

@@ -78,8 +78,8 @@ OPWRIGHT_IMPL({namespace}, CPU, m) {{
 class Edited:
     """The folder of a library.
 
-    `scale(x)` is `x * factor * value`, in native code with a native backward, and takes `more` to add if `has_more`;
-    `shifted(x)` is `x + value`, in Python; `other` names one more operator, `-x`.
+    `scale(x)` is `x * factor * value`, in native code with a native backward, and adds the argument `more` if
+    `has_more`; `shifted(x)` is `x + value`, in Python; `other` names another operator, `-x`.
     """
 
     folder: Path
@@ -104,7 +104,7 @@ class Edited:
 
 @pytest.fixture
 def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Edited]]:
-    """Makes a library of the given namespace, which a process can have once."""
+    """Creates a library with the given namespace, which can exist only once per process."""
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
 
     def make(namespace: str) -> Edited:

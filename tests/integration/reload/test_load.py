@@ -53,7 +53,7 @@ def test_changed_sources_replace_the_operators_of_the_same_name() -> None:
     assert (handle(0), handle.default(0), script(0)) == (2, 2, 2)
     opwright.load_inline("again", operator("again", 3, parameter=", int64_t y", argument=", int y=0"))
     assert (handle(0), handle.default(0, y=1)) == (3, 3)
-    with pytest.raises(LoadError, match="_scripted was scripted, traced or loaded before again::answer got another"):
+    with pytest.raises(LoadError, match="_scripted was scripted, traced or loaded before again::answer got a new"):
         script(0)
     path = opwright.load_inline("again", operator("again", 1))
     assert handle(0) == 1
@@ -64,14 +64,14 @@ def _scripted(x: int) -> int:
     return torch.ops.again.answer(x)  # type: ignore[no-any-return]
 
 
-def test_a_file_that_is_replaced_in_its_build_folder_is_opened_anew(tmp_path: Path) -> None:
+def test_a_file_that_is_replaced_in_its_build_folder_is_opened_again(tmp_path: Path) -> None:
     for value in (1, 2, 1):
         path = opwright.load_inline("replaced", operator("replaced", value), build_directory=tmp_path)
         assert path == str(tmp_path / "replaced.so")
         assert torch.ops.replaced.answer(0) == value
 
 
-def test_a_namespace_of_another_name_stays_taken() -> None:
+def test_a_namespace_that_another_name_owns_stays_taken() -> None:
     opwright.load_inline("first_name", operator("one_namespace", 1))
     with pytest.raises(LoadError, match=r"'one_namespace' .* is already taken .* by load under the same name"):
         opwright.load_inline("second_name", operator("one_namespace", 2))
@@ -91,9 +91,9 @@ def test_operators_of_pytorchs_macros_are_replaced_with_another_cpp_signature() 
     assert torch.equal(handle(x), x)
     load(with_macros(parameter=", double y", argument=", float y=1.0"))
     assert torch.equal(handle(x, y=2.0), x)
-    # What would end the process in a static constructor.
+    # This would terminate the process in a static constructor.
     with pytest.raises(
-        LoadError, match=r"(?s)end this process \(SIGABRT\), and was not done: Inferred operator schema"
+        LoadError, match=r"(?s)terminate this process \(SIGABRT\), so it was not done: Inferred operator schema"
     ):
         load(with_macros(argument=", int y"))
     assert torch.equal(handle(x, y=2.0), x)
@@ -101,9 +101,9 @@ def test_operators_of_pytorchs_macros_are_replaced_with_another_cpp_signature() 
     assert torch.equal(handle(x), x)
 
 
-def test_sources_that_would_end_the_process_are_refused(tmp_path: Path) -> None:
+def test_sources_that_would_terminate_the_process_are_rejected(tmp_path: Path) -> None:
     twice = STABLE.format(namespace="fatal", more='m.def("same(Tensor x) -> Tensor");')
-    message = r"opening .* would end this process \(SIG\w+\), and was not done: "
+    message = r"opening .* would terminate this process \(SIG\w+\), so it was not done: "
     with pytest.raises(LoadError, match=message):
         opwright.load_inline("fatal", twice)
     (tmp_path / "cpu.cpp").write_text(twice)
@@ -125,12 +125,12 @@ def module(value: int, bound: str = "") -> Any:
     return opwright.load_inline("reloaded_module", text, no_implicit_headers=True, extra_cflags=["-O0"])
 
 
-def test_a_python_module_is_a_new_one_for_each_build_and_the_former_ones_go_on() -> None:
+def test_each_build_creates_a_new_python_module_and_earlier_ones_keep_working() -> None:
     bound = module(1, NUMBER.format(local=""))
     plain = module(2)
     assert (bound.answer(), plain.answer(), plain.__name__) == (1, 2, "reloaded_module")
     assert module(2) is plain
-    # A type that pybind11 has bound already.
+    # A type that pybind11 has already bound.
     with pytest.raises(LoadError, match=r"(?s)is already registered.*Likely causes:\n  1\. .*py::module_local\(\)"):
         module(3, NUMBER.format(local=""))
     assert (bound.Number().value, module(2) is plain) == (1, True)

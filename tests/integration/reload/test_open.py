@@ -1,4 +1,4 @@
-"""An op library that is edited while it is open: what its operators compute, and what was made of them before."""
+"""An op library that is edited while it is open: the results of its operators and of objects created before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def grad_of(output: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor:
     return torch.autograd.grad(output, leaf, torch.ones(3))[0]
 
 
-def test_everything_that_was_made_before_calls_the_new_code(edited: Callable[[str], Edited]) -> None:
+def test_objects_created_before_a_reload_call_the_new_code(edited: Callable[[str], Edited]) -> None:
     library = edited("followed")
     mine = library.open()
     packet, overload = torch.ops.followed.scale, torch.ops.followed.scale.default
@@ -51,7 +51,7 @@ def test_everything_that_was_made_before_calls_the_new_code(edited: Callable[[st
     assert torch.equal(grad_of(packet(leaf), leaf), torch.full((3,), 10.0))
     assert torch.equal(torch.func.jvp(packet, (X,), (torch.ones(3),))[1], torch.full((3,), 10.0))
 
-    # The first build again, from the cache: a file that the dynamic loader has opened before.
+    # The first build again, from the cache: a file that the dynamic loader has already opened.
     library.edit()
     mine.reload()
     assert torch.equal(packet(X), 2 * X)
@@ -62,7 +62,7 @@ def _scripted(x: torch.Tensor) -> torch.Tensor:
     return torch.ops.followed.scale(x)  # type: ignore[no-any-return]
 
 
-def test_what_depends_on_a_changed_schema_is_refused_and_handles_have_the_new_one(
+def test_objects_that_depend_on_a_changed_schema_raise_and_handles_are_updated(
     edited: Callable[[str], Edited],
 ) -> None:
     library = edited("extended")
@@ -82,17 +82,17 @@ def test_what_depends_on_a_changed_schema_is_refused_and_handles_have_the_new_on
         assert torch.equal(call(X, more=1.0), 10 * X + 1)
     assert torch.equal(compiled(X), 10 * X + 1)
     assert torch.equal(exported(X), 10 * X)
-    with pytest.raises(LoadError, match="before extended::scale got another schema: script, trace or load it again"):
+    with pytest.raises(LoadError, match="before extended::scale got a new schema: script, trace or load it again"):
         traced(X)
     assert torch.equal(torch.jit.script(_scripted_anew)(X), 10 * X + 3)
     with pytest.raises(
-        RuntimeError, match=r"extended::scale was reloaded with another schema .* run the forward again"
+        RuntimeError, match=r"extended::scale was reloaded with a different schema .* run the forward again"
     ):
         recorded.backward(torch.ones(3))
     assert torch.equal(grad_of(packet(leaf), leaf), torch.full((3,), 10.0))
     assert torch.equal(
         grad_of(recorded_in_python, leaf), torch.ones(3)
-    )  # the derivative of a reference, which it keeps
+    )  # the derivative of a reference, which the graph keeps
 
 
 class _Exported(torch.nn.Module):
@@ -104,7 +104,7 @@ def _scripted_anew(x: torch.Tensor) -> torch.Tensor:
     return torch.ops.extended.scale(x, 2.0, 3.0)  # type: ignore[no-any-return]
 
 
-def test_a_handle_of_an_operator_that_is_gone_is_an_error_and_works_when_it_is_back(
+def test_a_handle_of_a_removed_operator_raises_until_the_operator_is_added_again(
     edited: Callable[[str], Edited],
 ) -> None:
     library = edited("renamed")
@@ -125,7 +125,7 @@ def test_a_handle_of_an_operator_that_is_gone_is_an_error_and_works_when_it_is_b
         assert torch.equal(call(X), -X)
 
 
-def test_what_cannot_be_loaded_leaves_the_former_operators(edited: Callable[[str], Edited]) -> None:
+def test_a_library_that_cannot_be_loaded_keeps_the_former_operators(edited: Callable[[str], Edited]) -> None:
     library = edited("spared")
     mine = library.open()
     former = mine.path
@@ -146,15 +146,18 @@ def test_what_cannot_be_loaded_leaves_the_former_operators(edited: Callable[[str
     library.edit(3.0)
     library.append("cpu.cpp", "int broken = missing;\n")
     refused(BuildError, "missing.* was not declared")
-    # Found after the build, by a constructor that ends the process: it ends a copy.
+    # Detected after the build: a constructor that terminates the process, which is a forked copy.
     library.edit(3.0)
     library.append("cpu.cpp", "__attribute__((constructor)) void end() { throw 1; }\n")
-    refused(LoadError, r"replacing spared::.* would end this process \(SIGABRT\), and was not done: terminate called")
+    refused(
+        LoadError,
+        r"replacing spared::.* would terminate this process \(SIGABRT\), so it was not done: terminate called",
+    )
     library.edit(3.0)
     library.append("cpu.cpp", "OPWRIGHT_IMPL(spared, Nonsense, m) {}\n")
     library.append("cpu.cpp", 'OPWRIGHT_IMPL(spared, Nothing, m) { m.impl("scale", OPWRIGHT_FN(scale)); }\n')
     refused(LoadError, "could not parse dispatch key: Nothing")
-    # Found by Python, after the former operators are gone: they come back.
+    # Detected by Python, after the former operators were removed: they are restored.
     library.edit(3.0)
     library.append("op.py", '@scale.kernel(device="cpu")\ndef _(x: Tensor, factor: float) -> Tensor:\n    return x\n')
     refused(LoadError, "has a kernel for cpu in its sources and one in op.py")
@@ -163,7 +166,7 @@ def test_what_cannot_be_loaded_leaves_the_former_operators(edited: Callable[[str
     assert torch.equal(torch.ops.spared.scale(X), 6 * X)
 
 
-def test_threads_that_call_the_operators_meanwhile_get_old_or_new_results(edited: Callable[[str], Edited]) -> None:
+def test_concurrent_calls_return_old_or_new_results(edited: Callable[[str], Edited]) -> None:
     library = edited("hammered")
     edits: list[Callable[[], None]] = [
         lambda: library.edit(1.0),
@@ -225,7 +228,7 @@ def _scripted_shift(x: torch.Tensor) -> torch.Tensor:
     return torch.ops.hammered.shifted(x)  # type: ignore[no-any-return]
 
 
-def test_scripted_modules_and_what_calls_them_are_refused_wherever_the_operator_is(
+def test_scripted_modules_are_rejected_wherever_they_call_the_operator(
     edited: Callable[[str], Edited],
 ) -> None:
     library = edited("nested")
@@ -246,7 +249,7 @@ def test_scripted_modules_and_what_calls_them_are_refused_wherever_the_operator_
     library.edit(has_more=True)
     mine.reload()
     for function in functions.values():
-        with pytest.raises(LoadError, match="before nested::scale got another schema"):
+        with pytest.raises(LoadError, match="before nested::scale got a new schema"):
             function(X)
     assert torch.equal(other(X), -X)
     assert torch.equal(torch.jit.load(str(library.folder / "module.pt"))(X), 2 * X)

@@ -1,8 +1,8 @@
-"""Maps on a Ray cluster of three machines in one, with something killed in each; prints JSON.
+"""Maps inputs on a Ray cluster of three nodes on one machine, and kills a process during each map; prints JSON.
 
     python cluster.py BUNDLE INPUTS OUT
 
-In a process of its own: Ray starts many, prints what it likes, and lives as long as the process does.
+Runs as a separate process, because Ray starts many processes, prints freely, and runs as long as its process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil  # type: ignore[import-untyped]  # it comes without types
+import psutil  # type: ignore[import-untyped]  # it has no types
 import ray
 from ray.cluster_utils import Cluster
 
@@ -30,7 +30,7 @@ _TRIES = 5
 
 
 class Killer:
-    """Kills something once when the first files of results are there."""
+    """Kills a process once, after the first files of results are written."""
 
     def __init__(self, output: Path, kill: Callable[[], bool]) -> None:
         self._output = output
@@ -53,7 +53,7 @@ class Killer:
 
 
 def kill_process(named: str) -> bool:
-    """Kill one process whose command line has this text; whether there was one."""
+    """Kill one process whose command line contains this text; return whether there was one."""
     for process in psutil.process_iter(["cmdline"]):
         if named in " ".join(process.info["cmdline"] or ()) and os.getpid() in map(_pid, process.parents()):
             process.send_signal(signal.SIGKILL)
@@ -66,7 +66,7 @@ def _pid(process: psutil.Process) -> int:
 
 
 def main() -> None:
-    """Map undisturbed, and with a host, an actor and a raylet killed."""
+    """Map without disturbance, and with a host, an actor and a raylet killed."""
     bundle, inputs, output = map(Path, sys.argv[1:])
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})

@@ -1,4 +1,4 @@
-"""Maps over a model that does what its inputs say: the bundle, inputs, tables, and programs to be disturbed."""
+"""Maps with a model that does what its inputs instruct: the bundle, inputs, tables, and programs to disturb."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 pq = pytest.importorskip("pyarrow.parquet")
 
-# What the operator of tests/packages/mapped does where it finds these numbers.
+# The instructions to the operator of tests/packages/mapped, as numbers in its input.
 SEGFAULT, LEAVE, HANG, EAT_MEMORY, WAIT, REFUSE, KILL = map(float, range(1001, 1008))
 
-# Longer than anything takes; a test that hangs fails then.
+# Longer than any operation; a test that hangs then fails.
 PATIENCE_S = 600
 PROGRESS = re.compile(r"(?!interrupted: |error: ).*: (\d[\d,]* of \d[\d,]* done, .*|\d[\d,]* inputs found)\n")
 
@@ -42,7 +42,7 @@ class Inputs:
     folder: Path
 
     def add(self, *numbers: float, height: int = 4) -> list[Path]:
-        """Write a file for each number, which is its first element; the names have the order of the numbers."""
+        """Write a file for each number, which becomes its first element; the names are in the order of the numbers."""
         before = len(list(self.folder.iterdir()))
         return [self._write(f"{before + place:05d}.npy", number, height) for place, number in enumerate(numbers)]
 
@@ -63,7 +63,7 @@ def image(number: float, height: int = 4) -> np.ndarray[Any, Any]:
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    """The rows of a table in their order, without the pixels, which are output_1."""
+    """The rows of a table in order, without the pixels, which are output_1."""
     paths = sorted(folder.glob("part-*.parquet"))
     found = [row for path in paths for row in pq.read_table(path).drop_columns(["output_1"]).to_pylist()]
     assert [row["id"] for row in found] == list(range(len(found)))
@@ -71,12 +71,12 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def failures(folder: Path) -> dict[int, tuple[str, str]]:
-    """The rows that failed: status and error by their ids."""
+    """The rows that failed: status and error, keyed by id."""
     return {row["id"]: (row["status"], row["error"]) for row in rows(folder) if row["status"] != "ok"}
 
 
 def state(folder: Path) -> dict[str, str]:
-    """Every file of a folder, with the digest of its content, and every folder."""
+    """Every file of a folder with the digest of its contents, and every subfolder."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
         for path in sorted(folder.rglob("*"))
@@ -91,12 +91,12 @@ def wait_until(is_so: Callable[[], bool], what: str) -> None:
 
 
 def without_progress(errors: str) -> str:
-    """What a map printed on standard error, but for its lines of every ten seconds: a machine may be slow."""
+    """The standard error of a map without its progress lines, which appear on slow machines."""
     return "".join(line for line in errors.splitlines(keepends=True) if not PROGRESS.fullmatch(line))
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started and that still run."""
+    """The running child processes of a process."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -115,20 +115,20 @@ def is_running(pid: int) -> bool:
 
 @dataclass
 class MapProgram:
-    """`opwright map` as a program."""
+    """A running `opwright map` program."""
 
     process: subprocess.Popen[str]
     output: Path
     hosts: list[int] = field(default_factory=list)
 
     def wait_for_files(self, count: int) -> None:
-        """Wait for this many files of results, and remember the hosts that run."""
+        """Wait for this number of files of results, and record the hosts that run."""
         what = f"{count} files of results are there"
         wait_until(lambda: len(list(self.output.glob("part-*.parquet"))) >= count, what)
         self.wait_for_hosts(1)
 
     def wait_for_hosts(self, count: int) -> None:
-        """Wait for this many hosts, and remember them."""
+        """Wait for this number of hosts, and record them."""
 
         def are_running() -> bool:
             assert self.process.poll() is None, self.process.communicate()
@@ -138,7 +138,7 @@ class MapProgram:
         wait_until(are_running, f"{count} hosts run")
 
     def end(self, number: signal.Signals | None = None) -> subprocess.CompletedProcess[str]:
-        """Send it a signal, wait until it has ended and so have its hosts."""
+        """Send the program a signal, and wait until it and its hosts have exited."""
         if number is not None:
             self.process.send_signal(number)
         output, errors = self.process.communicate(timeout=PATIENCE_S)
@@ -147,13 +147,13 @@ class MapProgram:
 
 
 class StartMap(Protocol):
-    """Starts `opwright map` with the bundle and these words; results go to `output`."""
+    """Starts `opwright map` with the bundle and these arguments; results go to `output`."""
 
     def __call__(self, *words: str | Path, output: str | Path, **environment: str | Path) -> MapProgram: ...
 
 
 class RunMap(Protocol):
-    """Runs `opwright map` with the bundle and these words to its end; results go to `output`."""
+    """Runs `opwright map` with the bundle and these arguments to completion; results go to `output`."""
 
     def __call__(
         self, *words: str | Path, output: str | Path, **environment: str | Path
@@ -174,14 +174,14 @@ def inputs(tmp_path: Path) -> Inputs:
 
 @pytest.fixture
 def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that lets operators go on which wait; tests make it."""
+    """The file that lets waiting operators continue; tests create it."""
     monkeypatch.setenv("MAPPED_GATE", str(tmp_path / "gate"))
     return tmp_path / "gate"
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _interruptible() -> Iterator[None]:
-    """Programs that are started heed SIGINT, also where a shell runs the tests in the background, which ignores it."""
+    """Make programs heed SIGINT even if a shell runs the tests in the background, where it is ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -218,13 +218,13 @@ def run_map(bundle: Path) -> RunMap:
 
 @pytest.fixture(scope="session")
 def fragile(shipped: Shipped) -> Path:
-    """The bundle of tests/packages/fragile, which crashes at 13; not to be changed."""
+    """The bundle of tests/packages/fragile, which crashes at 13; do not change it."""
     return shipped("fragile")
 
 
 @pytest.fixture(scope="session")
 def blended(shipped: Shipped) -> Path:
-    """The bundle of tests/packages/blended: two inputs, and an output of many sizes; not to be changed."""
+    """The bundle of tests/packages/blended: two inputs, and an output of many sizes; do not change it."""
     return shipped("blended")
 
 

@@ -18,7 +18,7 @@ ray = pytest.importorskip("ray")
 data = pytest.importorskip("ray.data")
 
 
-# Ray deprecates settings of its own.
+# Ray deprecates its own settings.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_ray_reads_tensors_and_numbers_and_errors(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
     inputs.add(1.0, 2.0, 3.0)

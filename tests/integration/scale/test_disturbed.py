@@ -1,4 +1,4 @@
-"""Maps that are killed, interrupted or begun twice: the table is that of an undisturbed one, nothing else stays."""
+"""Maps that are killed, interrupted or started twice write the same table as an undisturbed one, and nothing else."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ WORDS = ("--workers", "2", "--shard-rows", "2")
 
 @pytest.fixture
 def waiting(inputs: Inputs, gate: Path) -> Inputs:
-    """Inputs of which one in the middle waits, so that no map of them ends before the gate is there."""
+    """Inputs with one in the middle that waits, so that a map of them cannot finish before the gate exists."""
     inputs.add(*map(float, range(21)), WAIT, *map(float, range(22, 40)))
     return inputs
 
 
 @pytest.fixture
 def undisturbed(bundle: Path, waiting: Inputs, gate: Path, tmp_path: Path) -> dict[str, str]:
-    """What a map leaves that nobody disturbs."""
+    """The results of an undisturbed map."""
     gate.touch()
     opwright.map(bundle, waiting.folder, output=tmp_path / "undisturbed", workers=1, shard_rows=2)
     gate.unlink()
     return state(tmp_path / "undisturbed")
 
 
-def test_a_host_that_is_killed_changes_nothing(
+def test_a_killed_host_changes_nothing(
     start_map: StartMap, waiting: Inputs, undisturbed: dict[str, str], gate: Path, tmp_path: Path
 ) -> None:
     program = start_map(waiting.folder, *WORDS, output=tmp_path / "out")
@@ -55,13 +55,13 @@ def test_a_host_that_is_killed_changes_nothing(
     gate.touch()
     done = program.end()
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^hosts ended early and were started again: \d times?$", done.stdout, re.MULTILINE)
+    assert re.search(r"^hosts exited early and were restarted: \d times?$", done.stdout, re.MULTILINE)
     assert state(tmp_path / "out") == undisturbed
     assert failures(tmp_path / "out") == {}
 
 
 @pytest.mark.parametrize("files", [0, 1, 8])
-def test_a_map_that_is_killed_goes_on_where_it_was(
+def test_a_killed_map_can_be_resumed(
     start_map: StartMap,
     run_map: RunMap,
     waiting: Inputs,
@@ -72,19 +72,19 @@ def test_a_map_that_is_killed_goes_on_where_it_was(
 ) -> None:
     output = tmp_path / "out"
     program = start_map(waiting.folder, *WORDS, output=output)
-    wait_until((output / "_opwright/job.json").exists, "the map has begun")
+    wait_until((output / "_opwright/job.json").exists, "the map has started")
     program.wait_for_files(files)
     assert program.end(signal.SIGKILL).returncode == -signal.SIGKILL
     there = {name for name in state(output) if name.startswith("part-")}
     gate.touch()
     done = run_map("--resume", *WORDS, output=output)
     assert done.returncode == 0, done.stderr
-    assert f"({2 * len(there)} were there before)" in done.stdout or not there
+    assert f"({2 * len(there)} already present)" in done.stdout or not there
     assert state(output) == undisturbed
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_map_that_is_interrupted_says_how_to_go_on(
+def test_an_interrupted_map_prints_how_to_continue(
     start_map: StartMap,
     waiting: Inputs,
     undisturbed: dict[str, str],
@@ -99,8 +99,8 @@ def test_a_map_that_is_interrupted_says_how_to_go_on(
     assert done.returncode == 130
     assert done.stdout == ""
     assert re.fullmatch(
-        rf"interrupted: {output}: \d+ of 40 done, 0 failed(, [^,]+/s, [^,]+ left)?\. The same command with "
-        r"--resume goes on\n",
+        rf"interrupted: {output}: \d+ of 40 done, 0 failed(, [^,]+/s, [^,]+ left)?\. Run the same command with "
+        r"--resume to continue\n",
         done.stderr,
     )
     assert not (output / "_opwright/drafts").exists() or not list((output / "_opwright/drafts").iterdir())
@@ -110,7 +110,7 @@ def test_a_map_that_is_interrupted_says_how_to_go_on(
     assert state(output) == undisturbed
 
 
-def test_a_map_that_is_interrupted_as_it_looks_for_inputs_leaves_nothing(start_map: StartMap, tmp_path: Path) -> None:
+def test_a_map_interrupted_while_it_finds_inputs_leaves_nothing(start_map: StartMap, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "list.txt")
     program = start_map(tmp_path / "list.txt", output=tmp_path / "out")
     with (tmp_path / "list.txt").open("w"):  # waits until it is read
@@ -120,7 +120,7 @@ def test_a_map_that_is_interrupted_as_it_looks_for_inputs_leaves_nothing(start_m
     assert not (tmp_path / "out").exists()
 
 
-def test_of_two_maps_into_one_folder_the_second_is_refused(
+def test_a_second_map_into_one_folder_is_rejected(
     start_map: StartMap, run_map: RunMap, waiting: Inputs, undisturbed: dict[str, str], gate: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "out"
@@ -130,14 +130,14 @@ def test_of_two_maps_into_one_folder_the_second_is_refused(
         done = run_map(waiting.folder, *WORDS, *word, output=output)
         assert done.returncode == 9
         assert done.stderr == (
-            f"error: another map is writing to {output}: wait until it has ended, or name another folder\n"
+            f"error: another map is writing to {output}: wait until it finishes, or use another folder\n"
         )
     gate.touch()
     assert program.end().returncode == 0
     assert state(output) == undisturbed
 
 
-def test_a_line_of_progress_appears_in_a_pipe(start_map: StartMap, waiting: Inputs, gate: Path, tmp_path: Path) -> None:
+def test_a_progress_line_appears_in_a_pipe(start_map: StartMap, waiting: Inputs, gate: Path, tmp_path: Path) -> None:
     (tmp_path / "often.py").write_text("from opwright.scale import progress\nprogress._LINE_S = 0.05\n")
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n"
@@ -160,7 +160,7 @@ def test_a_line_of_progress_appears_in_a_pipe(start_map: StartMap, waiting: Inpu
 
 
 class TestResume:
-    """What a map that was finished takes, and refuses."""
+    """The settings with which a finished map can be resumed, and those that are rejected."""
 
     @pytest.fixture
     def finished(self, bundle: Path, inputs: Inputs, tmp_path: Path) -> Path:
@@ -173,13 +173,13 @@ class TestResume:
             opwright.map(bundle, inputs, output=output, resume=True, **{"batch": 2, **settings})  # type: ignore[arg-type]
         return str(caught.value)
 
-    def test_nothing_is_left_of_a_finished_map(self, bundle: Path, inputs: Inputs, finished: Path) -> None:
+    def test_a_finished_map_has_no_work_left(self, bundle: Path, inputs: Inputs, finished: Path) -> None:
         before = state(finished)
         summary = opwright.map(bundle, inputs.folder, output=finished, batch=2, resume=True)
         assert (summary.resumed, summary.inputs, summary.latency_seconds) == (5, 5, {})
         assert state(finished) == before
 
-    def test_only_what_is_missing_or_damaged_is_done_again(self, bundle: Path, finished: Path) -> None:
+    def test_only_missing_and_damaged_files_are_written_again(self, bundle: Path, finished: Path) -> None:
         before = state(finished)
         first, second, third = sorted(finished.glob("part-*"))
         second.unlink()
@@ -189,10 +189,10 @@ class TestResume:
         assert state(finished) == before
         assert first.stat().st_mtime_ns == untouched
 
-    def test_changed_settings_are_refused(self, bundle: Path, finished: Path) -> None:
+    def test_changed_settings_are_rejected(self, bundle: Path, finished: Path) -> None:
         text = (
-            "{} cannot be resumed: {}, so that results would differ. Resume with what the map began with, or name "
-            "another folder for the results"
+            "{} cannot be resumed: {}, so results would differ. Resume with the original setting, or use another "
+            "folder for the results"
         )
         for name, option, value in (
             ("batch", "--batch", 4),
@@ -200,33 +200,33 @@ class TestResume:
             ("shard_rows", "--shard-rows", 4),
         ):
             before = 2 if name in {"batch", "shard_rows"} else 1
-            expected = text.format(finished, f"{option} was {before}, and is {value} now")
+            expected = text.format(finished, f"{option} was {before}, and is now {value}")
             assert self.refused(bundle, finished, None, **{name: value}) == expected
 
-    def test_a_changed_bundle_is_refused(self, bundle: Path, finished: Path, tmp_path: Path) -> None:
+    def test_a_changed_bundle_is_rejected(self, bundle: Path, finished: Path, tmp_path: Path) -> None:
         other = Path(shutil.copytree(bundle, tmp_path / "other"))
         manifest = json.loads((other / "manifest.json").read_text())
         manifest["tolerance"] = 0.5
         (other / "manifest.json").write_text(json.dumps(manifest))
         assert re.match(
-            rf"{finished} cannot be resumed: the bundle was \w{{64}}, and is \w{{64}} now",
+            rf"{finished} cannot be resumed: the bundle was \w{{64}}, and is now \w{{64}},",
             self.refused(other, finished),
         )
 
-    def test_changed_inputs_are_refused_with_the_first_place(
+    def test_changed_inputs_are_rejected_with_the_first_difference(
         self, bundle: Path, inputs: Inputs, finished: Path
     ) -> None:
         text = (
-            f"{finished} cannot be resumed with these inputs: they differ from those that the map began with, first "
-            "among the inputs {}. Name no inputs to resume with those that it began with, or name another folder for "
-            "the results"
+            f"{finished} cannot be resumed with these inputs: they differ from those that the map started with, first "
+            "among the inputs {}. Pass no inputs to resume with the original ones, or use another folder for the "
+            "results"
         )
         inputs.add(5.0, 6.0)
         assert self.refused(bundle, finished, inputs.folder) == text.format("4 to 5")
         (inputs.folder / "00000.npy").unlink()
         assert self.refused(bundle, finished, inputs.folder) == text.format("0 to 1")
 
-    def test_files_that_were_added_change_nothing_where_no_inputs_are_named(
+    def test_added_files_change_nothing_if_no_inputs_are_named(
         self, bundle: Path, inputs: Inputs, finished: Path
     ) -> None:
         before = state(finished)
@@ -235,17 +235,17 @@ class TestResume:
         assert opwright.map(bundle, output=finished, batch=2, resume=True).inputs == 5
         assert state(finished) == before
 
-    def test_a_map_is_not_begun_where_there_is_one(self, bundle: Path, inputs: Inputs, finished: Path) -> None:
-        text = f"{finished} has the results of a map: --resume goes on with it; else name another folder"
+    def test_a_map_is_not_started_in_the_folder_of_another(self, bundle: Path, inputs: Inputs, finished: Path) -> None:
+        text = f"{finished} has the results of a map: pass --resume to continue it, or use another folder"
         with pytest.raises(MapError, match=f"^{re.escape(text)}$"):
             opwright.map(bundle, inputs.folder, output=finished)
 
-    def test_no_map_is_resumed_where_there_is_none(self, bundle: Path, tmp_path: Path) -> None:
-        text = f"{tmp_path}/nothing has no map to resume: leave out --resume to begin one"
+    def test_a_missing_map_is_not_resumed(self, bundle: Path, tmp_path: Path) -> None:
+        text = f"{tmp_path}/nothing has no map to resume: omit --resume to start one"
         assert self.refused(bundle, tmp_path / "nothing") == text
         assert not (tmp_path / "nothing").exists()
 
-    def test_results_among_the_inputs_are_no_inputs(self, bundle: Path, inputs: Inputs) -> None:
+    def test_results_among_the_inputs_are_not_inputs(self, bundle: Path, inputs: Inputs) -> None:
         inputs.add(1.0, 2.0)
         output = inputs.folder / "results"
         opwright.map(bundle, inputs.folder, output=output)
@@ -255,43 +255,43 @@ class TestResume:
 
 
 class TestPlaces:
-    """Where results cannot go, and inputs that are none."""
+    """Places that results cannot go to, and inputs that do not exist."""
 
     def refused(self, bundle: Path, inputs: Path | list[str] | None, output: Path) -> str:
         with pytest.raises(MapError) as caught:
             opwright.map(bundle, inputs, output=output)
         return str(caught.value)
 
-    def test_a_file_is_no_place(self, bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
+    def test_a_file_is_rejected_as_the_folder_of_results(self, bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
         (tmp_path / "out").write_text("")
         assert self.refused(bundle, inputs.folder, tmp_path / "out") == f"{tmp_path}/out is a file: expected a folder"
 
-    def test_a_folder_with_something_else_is_left_alone(self, bundle: Path, inputs: Inputs) -> None:
+    def test_a_folder_with_other_files_is_not_changed(self, bundle: Path, inputs: Inputs) -> None:
         inputs.add(1.0)
         before = state(inputs.folder)
-        text = f"{inputs.folder} is not empty: it has 00000.npy. Name a new folder for the results"
+        text = f"{inputs.folder} is not empty: it contains 00000.npy. Use a new folder for the results"
         assert self.refused(bundle, inputs.folder, inputs.folder) == text
         assert state(inputs.folder) == before
 
-    def test_a_folder_that_cannot_be_written_is_refused(self, bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
+    def test_a_folder_that_cannot_be_written_is_rejected(self, bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
         inputs.add(1.0)
         (tmp_path / "file").write_text("")
-        text = f"{tmp_path}/file/out cannot be written: Not a directory. Name a folder that is yours"
+        text = f"{tmp_path}/file/out cannot be written: Not a directory. Use a folder that you own"
         assert self.refused(bundle, inputs.folder, tmp_path / "file/out") == text
 
     @pytest.mark.needs("mount")
-    def test_a_disk_that_is_read_only_is_refused(self, bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
+    def test_a_read_only_disk_is_rejected(self, bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
         inputs.add(1.0)
         (tmp_path / "disk").mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", tmp_path / "disk"], check=True)
         try:
-            text = f"{tmp_path}/disk/out cannot be written: Read-only file system. Name a folder that is yours"
+            text = f"{tmp_path}/disk/out cannot be written: Read-only file system. Use a folder that you own"
             assert self.refused(bundle, inputs.folder, tmp_path / "disk/out") == text
         finally:
             subprocess.run(["umount", tmp_path / "disk"], check=True)
 
     @pytest.mark.parametrize("is_there", [False, True])
-    def test_an_empty_folder_has_no_inputs_and_nothing_is_left(
+    def test_an_empty_folder_has_no_inputs_and_nothing_remains(
         self, bundle: Path, inputs: Inputs, tmp_path: Path, is_there: bool
     ) -> None:
         if is_there:
@@ -311,7 +311,7 @@ class TestPlaces:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A small file system of its own."""
+    """A small, separate file system."""
     (tmp_path / "disk").mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", tmp_path / "disk"], check=True)
     yield tmp_path / "disk"
@@ -320,7 +320,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.needs("mount")
 @pytest.mark.parametrize("free", [0, 4096, 16_384, 40_000])
-def test_a_full_disk_is_said_in_one_line_and_the_map_goes_on_when_there_is_room(
+def test_a_full_disk_is_reported_in_one_line_and_the_map_can_be_resumed(
     bundle: Path, run_map: RunMap, inputs: Inputs, tmp_path: Path, disk: Path, free: int
 ) -> None:
     inputs.add(*map(float, range(24)), height=40)

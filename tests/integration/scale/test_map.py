@@ -1,4 +1,4 @@
-"""`opwright map` on this machine: what becomes of each kind of input, and that the table is always the same."""
+"""`opwright map` on this machine: the result of each kind of input, in a table that is always the same."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 
 def mean(number: float, height: int = 4) -> list[list[float]]:
-    """What the model gives as means for an input with this number."""
+    """The means that the model returns for an input with this number."""
     return (image(number, height).mean((2, 3)) + 1).tolist()  # type: ignore[no-any-return]
 
 
-def test_pictures_and_arrays_and_lists_and_tables_become_rows_in_the_order_of_the_arguments(
+def test_pictures_arrays_lists_and_tables_become_rows_in_the_order_of_the_arguments(
     bundle: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "inputs"
@@ -110,7 +110,7 @@ def test_the_table_is_the_same_for_any_number_of_workers(
     bundle: Path, inputs: Inputs, tmp_path: Path, batch: int
 ) -> None:
     for place in range(42):
-        inputs.add(float(place), height=4 + place % 10 // 9)  # in a batch, some have another shape
+        inputs.add(float(place), height=4 + place % 10 // 9)  # some rows of a batch have another shape
     inputs.replace(20, b"damaged")
     inputs.replace(29, image(0.0)[:, :2].tobytes())
     np.save(inputs.folder / "00030.npy", image(0.0)[0, 0])
@@ -124,7 +124,7 @@ def test_the_table_is_the_same_for_any_number_of_workers(
     assert sorted(failures(output)) == [20, 29, 30]
 
 
-def test_a_batch_gives_what_single_rows_give(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
+def test_a_batch_returns_the_same_results_as_single_rows(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
     for place in range(25):
         inputs.add(float(place), height=4 + place // 5 % 2)
     for batch in (1, 16):
@@ -135,9 +135,9 @@ def test_a_batch_gives_what_single_rows_give(bundle: Path, inputs: Inputs, tmp_p
     assert [cell["shape"] for cell in ragged[0]][::5] == [[3, 4, 4], [3, 5, 4]] * 2 + [[3, 4, 4]]
 
 
-def test_a_batch_beyond_the_range_of_the_bundle_is_refused(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
+def test_a_batch_larger_than_the_range_of_the_bundle_is_rejected(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
     text = (
-        "batch is 17, and the bundle runs at most 16 of these inputs together: name a smaller one, or ship the model "
+        "batch is 17, but the bundle runs at most 16 of these inputs together: use a smaller batch, or ship the model "
         "with a larger range"
     )
     with pytest.raises(MapError, match=f"^{re.escape(text)}$"):
@@ -145,7 +145,7 @@ def test_a_batch_beyond_the_range_of_the_bundle_is_refused(bundle: Path, inputs:
     assert not (tmp_path / "out").exists()
 
 
-def test_corrupt_files_are_exactly_the_rows_that_fail(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
+def test_exactly_the_corrupt_files_fail(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
     inputs.add(*map(float, range(300)))
     corrupt = {17: b"", 133: b"\x93NUMPY", 266: (inputs.folder / "00266.npy").read_bytes()[:-5]}
     for place, content in corrupt.items():
@@ -171,7 +171,7 @@ def test_strict_stops_at_the_first_input_that_fails(bundle: Path, inputs: Inputs
 
 
 @pytest.mark.parametrize("batch", [1, 4])
-def test_inputs_that_end_the_host_are_exactly_the_rows_that_fail(
+def test_exactly_the_inputs_that_make_the_host_exit_fail(
     bundle: Path, inputs: Inputs, tmp_path: Path, batch: int
 ) -> None:
     numbers = [float(place) for place in range(40)]
@@ -180,7 +180,7 @@ def test_inputs_that_end_the_host_are_exactly_the_rows_that_fail(
     summary = opwright.map(bundle, inputs.folder, output=tmp_path / "out", workers=2, batch=batch, shard_rows=8)
     found = failures(tmp_path / "out")
     segfault = (
-        "the host was ended by SIGSEGV, an access to memory that is not there, in the operator mapped::act, each time "
+        "the host was ended by SIGSEGV, an invalid memory access, in the operator mapped::act each time "
         "it ran this input"
     )
     assert found.pop(39)[0] == "run_failed"
@@ -188,7 +188,7 @@ def test_inputs_that_end_the_host_are_exactly_the_rows_that_fail(
         3: ("run_failed", segfault),
         17: (
             "run_failed",
-            "the host was ended by a call of exit, in the operator mapped::act, each time it ran this input",
+            "the host was ended by a call to exit, in the operator mapped::act each time it ran this input",
         ),
         18: ("run_failed", segfault),
     }
@@ -196,31 +196,31 @@ def test_inputs_that_end_the_host_are_exactly_the_rows_that_fail(
     assert summary.restarts >= 4
 
 
-def test_an_input_that_hangs_is_ended_by_the_time_limit(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
-    inputs.add(HANG)  # and no other, which a busy machine might answer late
+def test_an_input_that_hangs_is_stopped_by_the_time_limit(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
+    inputs.add(HANG)  # no others, which a busy machine might answer late
     opwright.map(bundle, inputs.folder, output=tmp_path / "out", timeout_s=1, workers=1)
-    message = "the host gave no answer within 1 s, each time it ran this input"
+    message = "the host did not answer within 1 s each time it ran this input"
     assert failures(tmp_path / "out") == {0: ("run_failed", message)}
 
 
-def test_an_input_that_takes_all_memory_fails_alone(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
+def test_only_the_input_that_uses_all_memory_fails(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
     inputs.add(0.0, EAT_MEMORY, 1.0)
     opwright.map(bundle, inputs.folder, output=tmp_path / "out", memory=2**30, workers=1)
     assert [status for status, _ in failures(tmp_path / "out").values()] == ["run_failed"]
     assert list(failures(tmp_path / "out")) == [1]
 
 
-def test_an_input_at_which_the_host_is_always_killed_fails_alone(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
+def test_only_the_input_that_always_kills_its_host_fails(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
     inputs.add(0.0, KILL, 1.0)
     opwright.map(bundle, inputs.folder, output=tmp_path / "out", workers=1)
     assert list(failures(tmp_path / "out")) == [1]
 
 
-def test_rows_that_cannot_be_asked_keep_their_places_beside_one_that_ends_the_host(
+def test_unreadable_rows_keep_their_places_next_to_a_row_that_crashes_the_host(
     bundle: Path, inputs: Inputs, tmp_path: Path
 ) -> None:
     inputs.add(*map(float, range(10)), SEGFAULT, 11.0)
-    missing = tmp_path / "line\nbreak.npy"  # opwright reads it itself, and asks the host nothing
+    missing = tmp_path / "line\nbreak.npy"  # opwright reads it, and sends nothing to the host
     files = [*sorted(inputs.folder.iterdir())]
     (tmp_path / "list.jsonl").write_text(
         "".join(json.dumps({"inputs": {"image": str(path)}}) + "\n" for one in files for path in (one, missing))
@@ -233,7 +233,7 @@ def test_rows_that_cannot_be_asked_keep_their_places_beside_one_that_ends_the_ho
         assert np.allclose(np.reshape(table[place]["output_0"], (1, 3)), mean(place / 2))
 
 
-def test_the_summary_and_its_json(run_map: RunMap, inputs: Inputs, tmp_path: Path) -> None:
+def test_the_command_prints_a_summary_and_writes_json(run_map: RunMap, inputs: Inputs, tmp_path: Path) -> None:
     inputs.add(1.0, REFUSE, SEGFAULT)
     output = tmp_path / "out"
     done = run_map(inputs.folder, "--json", tmp_path / "summary.json", "--workers", "1", output=output)
@@ -242,7 +242,7 @@ def test_the_summary_and_its_json(run_map: RunMap, inputs: Inputs, tmp_path: Pat
     assert first == f"{output}: 3 rows in 3 files, of which 2 failed"
     assert re.fullmatch(r"3 rows in [^,]+, [^,]+/s, by 1 worker", second)
     assert re.fullmatch(r"the model took p50 .*, p90 .*, p99 .*", third)
-    assert re.fullmatch(r"hosts ended early and were started again: 2 times", fourth)
+    assert re.fullmatch(r"hosts exited early and were restarted: 2 times", fourth)
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary.pop("latency_seconds").keys() == {"p50", "p90", "p99"}
     assert summary.pop("seconds") > 0
@@ -260,20 +260,20 @@ def test_the_summary_and_its_json(run_map: RunMap, inputs: Inputs, tmp_path: Pat
     assert json.loads(done.stdout)["resumed"] == 3
     done = run_map("--resume", output=output)
     assert done.stdout.splitlines() == [
-        f"{output}: nothing is left to do",
-        f"{output}: 3 rows in 3 files, of which 2 failed (3 were there before)",
+        f"{output}: nothing left to do",
+        f"{output}: 3 rows in 3 files, of which 2 failed (3 already present)",
     ]
 
 
-def test_a_picture_named_by_an_empty_word_is_refused_with_the_code_of_maps(run_map: RunMap, tmp_path: Path) -> None:
+def test_an_empty_argument_is_rejected_with_the_exit_code_of_maps(run_map: RunMap, tmp_path: Path) -> None:
     done = run_map("", output=tmp_path / "out")
     assert done.returncode == 9
-    text = "error: an input is named by an empty text: expected a file, a folder, or a pattern such as 'photos/*.jpg'\n"
+    text = "error: an input is an empty string: expected a file, a folder, or a pattern such as 'photos/*.jpg'\n"
     assert done.stderr == text
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_column_of_an_input_can_have_another_name(run_map: RunMap, inputs: Inputs, tmp_path: Path) -> None:
+def test_an_input_can_be_read_from_a_column_with_another_name(run_map: RunMap, inputs: Inputs, tmp_path: Path) -> None:
     inputs.add(1, 2)
     paths = [str(path) for path in sorted(inputs.folder.iterdir())]
     pq.write_table(pa.table({"file": paths}), tmp_path / "t.parquet")
@@ -281,8 +281,8 @@ def test_the_column_of_an_input_can_have_another_name(run_map: RunMap, inputs: I
     assert run_map(table, "--column", "image=file", output=output).returncode == 0
     assert np.allclose([row["output_0"] for row in rows(output)], [*mean(1), *mean(2)])
     changed = run_map("--resume", output=output)
-    assert "--column was {'image': 'file'}, and is {} now" in changed.stderr
+    assert "--column was {'image': 'file'}, and is now {}" in changed.stderr
     unknown = run_map(table, "--column", "picture=file", output=tmp_path / "other")
-    assert "a column is named for the input picture, which is unknown: expected image" in unknown.stderr
+    assert "a column is given for the input picture, which is unknown: expected image" in unknown.stderr
     malformed = run_map(table, "--column", "image", output=tmp_path / "other")
     assert "'image' is not INPUT=COLUMN for another input; expected for example image=jpeg" in malformed.stderr

@@ -1,4 +1,4 @@
-"""A predictor on every kind of batch: the results are those of a map, and a bad row is named or kept."""
+"""A predictor accepts every kind of batch: results equal those of a map, and a bad row is reported or kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def expected(predictor: opwright.Predictor) -> np.ndarray[Any, Any]:
     return np.asarray(found)
 
 
-def test_results_are_those_of_a_map_bit_for_bit(
+def test_results_are_bitwise_identical_to_those_of_a_map(
     fragile: Path, predictor: opwright.Predictor, pictures: list[str], tmp_path: Path
 ) -> None:
     opwright.map(fragile, pictures, output=tmp_path / "results", batch=4)
@@ -48,7 +48,7 @@ def test_results_are_those_of_a_map_bit_for_bit(
     assert found.tobytes() == np.asarray(mapped, np.float32).tobytes()
 
 
-def test_a_dict_of_arrays_keeps_its_columns_and_gets_stacked_outputs(
+def test_a_dict_of_arrays_keeps_its_columns_and_receives_stacked_outputs(
     predictor: opwright.Predictor, expected: np.ndarray[Any, Any]
 ) -> None:
     labels = np.arange(5)
@@ -69,7 +69,9 @@ def test_a_dataframe_keeps_its_index_and_columns(predictor: opwright.Predictor, 
     assert np.array_equal(np.stack(found["output"]), expected)
 
 
-def test_a_table_gets_columns_of_a_maps_types(predictor: opwright.Predictor, expected: np.ndarray[Any, Any]) -> None:
+def test_a_table_receives_columns_with_a_maps_types(
+    predictor: opwright.Predictor, expected: np.ndarray[Any, Any]
+) -> None:
     images = pa.FixedShapeTensorArray.from_numpy_ndarray(IMAGES)
     found = predictor(pa.table({"image": images, "label": pa.array(range(5))}))
     assert found.column_names == ["image", "label", "output"]
@@ -77,7 +79,7 @@ def test_a_table_gets_columns_of_a_maps_types(predictor: opwright.Predictor, exp
     assert np.array_equal(np.array(found.column("output").to_pylist(), np.float32), expected)
 
 
-def test_paths_bytes_and_arrays_give_the_same(predictor: opwright.Predictor, pictures: list[str]) -> None:
+def test_paths_bytes_and_arrays_return_the_same_results(predictor: opwright.Predictor, pictures: list[str]) -> None:
     by_path = predictor.rows([{"image": path} for path in pictures])
     by_bytes = predictor.rows([{"image": Path(path).read_bytes(), "label": 1} for path in pictures])
     without_name = predictor.rows(pictures)
@@ -89,7 +91,7 @@ def test_paths_bytes_and_arrays_give_the_same(predictor: opwright.Predictor, pic
         assert one["output"].tolist() == other["output"].tolist() == third["output"].tolist() == fourth
 
 
-def test_relative_paths_begin_where_the_predictor_was_made(
+def test_relative_paths_start_where_the_predictor_was_created(
     fragile: Path, pictures: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -98,7 +100,7 @@ def test_relative_paths_begin_where_the_predictor_was_made(
         assert len(predictor.rows(["0.png"])) == 1
 
 
-def test_inputs_of_several_names_and_outputs_of_many_sizes(blended: Path) -> None:
+def test_several_inputs_and_outputs_of_different_sizes_are_supported(blended: Path) -> None:
     sizes = [(8, 8), (9, 12), (8, 8)]
     random = np.random.default_rng(0)
     images = np.empty(3, dtype=object)
@@ -116,16 +118,16 @@ def test_inputs_of_several_names_and_outputs_of_many_sizes(blended: Path) -> Non
     assert np.array_equal(row[features], found[features][1])
 
 
-def test_a_batch_without_rows_gets_columns_without_rows_and_starts_no_host(fragile: Path) -> None:
+def test_a_batch_without_rows_receives_empty_columns_and_starts_no_host(fragile: Path) -> None:
     predictor = opwright.Predictor(fragile, threads=2)
     assert predictor({"image": IMAGES[:0]})["output"].shape == (0, 3)
     assert predictor.rows([]) == []
     assert predictor.pid is None
 
 
-def test_an_error_names_the_row_and_what_keeps_it(predictor: opwright.Predictor) -> None:
+def test_an_error_names_the_row_and_how_to_keep_it(predictor: opwright.Predictor) -> None:
     images = [IMAGES[0], IMAGES[1].astype(np.float64), IMAGES[2]]
-    message = f"row 1: {WRONG} (input_dtype). With on_error='keep' it becomes a row with its error"
+    message = f"row 1: {WRONG} (input_dtype). Pass on_error='keep' to write a row with its error instead"
     with pytest.raises(MapError, match=re.escape(message)):
         predictor.rows(images)
     assert len(predictor.rows(images[::2])) == 2
@@ -135,13 +137,13 @@ BAD = [IMAGES[0], IMAGES[1].astype(np.float64), None, b"no picture", "no/such.pn
 CODES = ["ok", "input_dtype", *["input_unreadable"] * 3, "ok"]
 MESSAGES = [
     WRONG,
-    "the input image holds no value: expected a path, the bytes of a file, or an array of numbers",
-    "the content of the input image cannot be read: it is not an .npy file",
+    "the input image has no value: expected a path, the bytes of a file, or an array of numbers",
+    "the content of the input image cannot be read: it is not an .npy, JPEG or PNG file",
     "no/such.png",
 ]
 
 
-def test_rows_that_failed_are_kept_in_a_dict(keeping: opwright.Predictor) -> None:
+def test_failed_rows_are_kept_in_a_dict(keeping: opwright.Predictor) -> None:
     images = np.empty(6, dtype=object)
     images[:] = BAD
     found = keeping({"image": images})
@@ -155,7 +157,7 @@ def test_rows_that_failed_are_kept_in_a_dict(keeping: opwright.Predictor) -> Non
     assert not np.isnan(found["output"][0]).any()
 
 
-def test_rows_that_failed_are_kept_in_every_form(keeping: opwright.Predictor) -> None:
+def test_failed_rows_are_kept_in_every_kind_of_batch(keeping: opwright.Predictor) -> None:
     frame = keeping(pd.DataFrame({"image": BAD}))
     assert frame["status"].tolist() == CODES
     assert [one is None for one in frame["output"]] == [code != "ok" for code in CODES]
@@ -167,7 +169,7 @@ def test_rows_that_failed_are_kept_in_every_form(keeping: opwright.Predictor) ->
     assert (second["status"], second["error"], second["output"]) == ("input_dtype", WRONG, None)
 
 
-def test_a_row_without_an_input_is_an_error_that_names_it(blended: Path) -> None:
+def test_a_row_without_an_input_is_an_error_that_names_the_input(blended: Path) -> None:
     with opwright.Predictor(blended, on_error="keep") as predictor:
         found = predictor.rows([{"image": IMAGES[0]}, {}, IMAGES[0]])
     assert [row["status"] for row in found] == ["input_unknown"] * 3
@@ -184,15 +186,15 @@ def test_a_row_without_an_input_is_an_error_that_names_it(blended: Path) -> None
         ([IMAGES[0]], "the batch is of type list: expected a dict of arrays, a pandas.DataFrame or a pyarrow.Table"),
         ({"a": [1], "b": [2]}, "the batch has no column image: expected one for each input of the model. It has a, b"),
         ({"image": IMAGES, "b": [2]}, "different numbers of rows: image has 5, b has 1"),
-        ({"image": IMAGES[:1], "status": ["new"]}, "the batch has a column status already, which on_error='keep' adds"),
+        ({"image": IMAGES[:1], "status": ["new"]}, "the batch already has a column status, which on_error='keep' adds"),
     ],
 )
-def test_a_batch_that_does_not_fit_is_refused(keeping: opwright.Predictor, batch: Any, message: str) -> None:
+def test_a_batch_that_does_not_match_is_rejected(keeping: opwright.Predictor, batch: Any, message: str) -> None:
     with pytest.raises(MapError, match=re.escape(message)):
         keeping(batch)
 
 
-def test_a_column_with_the_name_of_an_output_stays(predictor: opwright.Predictor) -> None:
+def test_a_column_with_the_name_of_an_output_is_kept(predictor: opwright.Predictor) -> None:
     found = predictor({"image": IMAGES[:1], "output": ["mine"]})
     assert list(found) == ["image", "output", "output_output"]
     assert found["output"] == ["mine"]
@@ -204,16 +206,14 @@ def test_a_column_with_the_name_of_an_output_stays(predictor: opwright.Predictor
         ({"on_error": "skip"}, "on_error is 'skip': expected 'raise' or 'keep'"),
         ({"threads": 0}, "threads is 0: expected at least 1"),
         ({"batch": 0}, "batch is 0: expected at least 1"),
-        ({"batch": 9}, "batch is 9, and the bundle runs at most 8 of these inputs together: name a smaller one"),
+        ({"batch": 9}, "batch is 9, but the bundle runs at most 8 of these inputs together: use a smaller batch"),
     ],
 )
-def test_an_argument_that_is_not_valid_is_refused_at_once(
-    fragile: Path, arguments: dict[str, Any], message: str
-) -> None:
+def test_an_invalid_argument_is_rejected_immediately(fragile: Path, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(MapError, match=re.escape(message)):
         opwright.Predictor(fragile, **arguments)
 
 
-def test_what_is_no_bundle_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_bundle_is_rejected_immediately(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="is not a bundle"):
         opwright.Predictor(tmp_path)

@@ -1,4 +1,4 @@
-"""A predictor inside Ray Data, PyTorch's DataLoader and, as far as its calls go, Spark."""
+"""A predictor inside Ray Data, PyTorch's DataLoader and, without Java, the calling convention of Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 import opwright
 from opwright import MapError
 
-# A process of its own: Ray prints, and warns of what is Ray's own.
+# A separate process, because Ray prints and issues warnings.
 RAY = """
 import sys
 import numpy as np
@@ -48,15 +48,15 @@ ray.shutdown()
 
 
 @pytest.mark.needs("ray")
-def test_ray_data_takes_a_predictor_as_a_function_and_as_a_class(fragile: Path) -> None:
-    # Ray's sockets lie there, and a socket's path is short.
+def test_ray_data_accepts_a_predictor_as_a_function_and_as_a_class(fragile: Path) -> None:
+    # Ray creates sockets in this folder, and a socket's path must be short.
     with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
         done = subprocess.run([sys.executable, "-c", RAY, fragile, folder], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 class Pictures(Dataset[Any]):
-    """Pictures of one colour each, in the form that a test wants."""
+    """Pictures of one color each, in the form that a test requires."""
 
     def __init__(self, form: str) -> None:
         self._form = form
@@ -73,11 +73,11 @@ class Pictures(Dataset[Any]):
         return picture if place != 5 else None
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")  # of forks, from Python 3.12 on
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")  # about forks, since Python 3.12
 @pytest.mark.parametrize("form", ["tuple", "dict"])
-def test_a_data_loader_with_two_workers_gives_tensors(fragile: Path, form: str) -> None:
+def test_a_data_loader_with_two_workers_returns_tensors(fragile: Path, form: str) -> None:
     with opwright.Predictor(fragile, batch=4) as predictor:
-        predictor.start()  # before the workers are forked, which use their own
+        predictor.start()  # before the workers, which use their own hosts, are forked
         loader = DataLoader(Pictures(form), batch_size=4, collate_fn=predictor.collate, num_workers=2)
         found = [*loader]
         assert len(predictor.rows([np.ones((3, 8, 8), np.float32)])) == 1
@@ -92,12 +92,12 @@ def test_a_data_loader_with_two_workers_gives_tensors(fragile: Path, form: str) 
     assert torch.equal(torch.cat(outputs), 2 * torch.arange(8.0)[:, None].expand(8, 3))
 
 
-def test_a_data_loader_keeps_a_sample_that_failed(fragile: Path) -> None:
+def test_a_data_loader_keeps_a_failed_sample(fragile: Path) -> None:
     with opwright.Predictor(fragile, batch=4, on_error="keep") as predictor:
         loader = DataLoader(Pictures("value"), batch_size=8, collate_fn=predictor.collate)
         (found,) = loader
     assert found["status"] == [*["ok"] * 5, "input_unreadable", "ok", "ok"]
-    assert found["error"][5].startswith("the input image holds no value")
+    assert found["error"][5].startswith("the input image has no value")
     assert found["output"][5].isnan().all()
     assert found["output"][6].tolist() == [12, 12, 12]
 
@@ -105,17 +105,17 @@ def test_a_data_loader_keeps_a_sample_that_failed(fragile: Path) -> None:
 def test_a_data_loader_raises_the_error_of_a_sample(fragile: Path) -> None:
     with opwright.Predictor(fragile) as predictor:
         loader = DataLoader(Pictures("value"), batch_size=8, collate_fn=predictor.collate)
-        with pytest.raises(MapError, match="row 5: the input image holds no value"):
+        with pytest.raises(MapError, match="row 5: the input image has no value"):
             next(iter(loader))
 
 
-def test_map_pandas_takes_and_gives_an_iterator_of_frames_as_spark_has_it(fragile: Path, blended: Path) -> None:
-    """Spark needs Java: here is its calling convention, and the conversion that it makes of each frame."""
+def test_map_pandas_accepts_and_returns_an_iterator_of_frames_like_spark(fragile: Path, blended: Path) -> None:
+    """Spark requires Java: this test uses its calling convention, and its conversion of each frame."""
     picture = np.ones((3, 8, 8), np.float32)
     frames = [pd.DataFrame({"image": [picture] * rows, "place": range(rows)}) for rows in (2, 0, 3)]
     with opwright.Predictor(fragile, batch=4) as predictor:
         found = predictor.map_pandas(iter(frames))
-        assert next(found)["output"].iloc[0].tolist() == [2, 2, 2]  # before the other frames are there
+        assert next(found)["output"].iloc[0].tolist() == [2, 2, 2]  # before the other frames exist
         assert [len(frame) for frame in found] == [0, 3]
     frame = pd.DataFrame({"image": [picture], "shift": [np.zeros(3, np.float32)]})
     with opwright.Predictor(blended) as predictor:

@@ -1,4 +1,4 @@
-"""A predictor and its host: one for each process, which a crash, a fork and a pickle leave as they should be."""
+"""Each process has one host for its predictors, whatever crashes, forks and pickles do."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ IMAGES = np.random.default_rng(1).random((6, 3, 8, 8), dtype=np.float32)
 
 
 def hosts_of(process: int) -> set[int]:
-    """The hosts that a process has started."""
+    """The host processes that a process has started."""
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = int(folder.joinpath("stat").read_text().rpartition(")")[2].split()[1])
             is_host = b"--stream" in folder.joinpath("cmdline").read_bytes()
-        except OSError:  # it has ended
+        except OSError:  # it has exited
             continue
         if parent == process and is_host:
             found.add(int(folder.name))
@@ -37,7 +37,7 @@ def hosts_of(process: int) -> set[int]:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a process ends before ten minutes are over."""
+    """Whether a process exits within ten minutes."""
     end = time.monotonic() + 600
     while Path(f"/proc/{pid}").exists():
         if time.monotonic() > end:
@@ -66,7 +66,7 @@ def test_other_arguments_use_another_host(fragile: Path) -> None:
         assert one.pid != two.pid
 
 
-def test_a_host_ends_with_the_last_predictor_that_was_made_here(fragile: Path) -> None:
+def test_a_host_exits_with_the_last_predictor_created_here(fragile: Path) -> None:
     first, second = (opwright.Predictor(fragile, memory=2**33 + 1) for _ in range(2))
     first.start()
     second.start()
@@ -81,7 +81,7 @@ def test_a_host_ends_with_the_last_predictor_that_was_made_here(fragile: Path) -
     assert has_ended(pid)
 
 
-def test_a_host_of_a_predictor_that_came_as_a_pickle_waits_for_the_next_one(fragile: Path) -> None:
+def test_the_host_of_an_unpickled_predictor_waits_for_the_next_one(fragile: Path) -> None:
     text = pickle.dumps(opwright.Predictor(fragile, memory=2**33 + 2))
     pids = set()
     for _ in range(3):
@@ -99,7 +99,7 @@ def test_a_host_of_a_predictor_that_came_as_a_pickle_waits_for_the_next_one(frag
     assert not pids & hosts_of(os.getpid())
 
 
-def test_a_pickle_holds_arguments_and_no_process(fragile: Path) -> None:
+def test_a_pickle_contains_arguments_and_no_process(fragile: Path) -> None:
     predictor = opwright.Predictor(fragile, batch=3, on_error="keep")
     before = pickle.dumps(predictor)
     predictor.start()
@@ -111,12 +111,12 @@ def test_a_pickle_holds_arguments_and_no_process(fragile: Path) -> None:
     restored.close()
 
 
-def test_a_bundle_that_changed_after_the_pickle_is_refused(fragile: Path, tmp_path: Path) -> None:
+def test_a_bundle_that_changed_after_pickling_is_rejected(fragile: Path, tmp_path: Path) -> None:
     bundle = Path(shutil.copytree(fragile, tmp_path / "bundle"))
     predictor = opwright.Predictor(bundle)
     manifest = bundle / "manifest.json"
     manifest.write_text(manifest.read_text() + "\n")
-    with pytest.raises(MapError, match="has changed since the predictor was made: make a new one"):
+    with pytest.raises(MapError, match="has changed since the predictor was created: create a new one"):
         predictor.rows(IMAGES)
     shutil.rmtree(bundle)
     with pytest.raises(MapError, match=r"cannot be read here .*: expected the bundle at the same path on each machine"):
@@ -132,7 +132,7 @@ predictor = opwright.Predictor(sys.argv[1])
 predictor.rows(images)
 mine = predictor.pid
 if sys.argv[2:]:
-    # The operator waits at 14: the fork comes while a thread has its turn at the host.
+    # The operator waits at 14, so the fork happens while a thread uses the host.
     waits = images.copy()
     waits[:, 0, 0, :] = 14
     asked = threading.Thread(target=predictor.rows, args=([*waits] * 2,))
@@ -144,7 +144,7 @@ if child == 0:
     found = predictor.rows(images)
     assert predictor.pid not in {None, mine}
     assert found[0]["output"].tolist() == [2, 2, 2]
-    sys.exit(0)  # not os._exit: what runs at exit must not end the parent's host
+    sys.exit(0)  # not os._exit: exit handlers must not stop the parent's host
 assert os.waitpid(child, 0)[1] == 0
 predictor.rows(images)
 assert predictor.pid == mine
@@ -153,7 +153,7 @@ print(mine)
 
 
 @pytest.mark.parametrize("more", [(), ("busy",)], ids=["idle", "busy"])
-def test_a_forked_process_starts_its_own_host_and_both_end_with_their_processes(
+def test_a_forked_process_starts_its_own_host_and_each_host_exits_with_its_process(
     fragile: Path, more: tuple[str, ...]
 ) -> None:
     command: list[str | Path] = [
@@ -183,11 +183,11 @@ if os.fork() == 0:
     time.sleep(600)
 print(predictor.pid, flush=True)
 sys.stdin.read()
-os._exit(0)  # nothing that runs at exit ends the host
+os._exit(0)  # no exit handler stops the host
 """
 
 
-def test_a_host_ends_with_its_process_though_a_fork_of_that_lives(fragile: Path) -> None:
+def test_a_host_exits_with_its_process_even_if_a_fork_is_running(fragile: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", LEAVES_A_FORK, fragile], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -204,7 +204,7 @@ def test_a_host_ends_with_its_process_though_a_fork_of_that_lives(fragile: Path)
     process.stdout.close()
 
 
-def test_two_threads_at_once_have_their_own_answers(fragile: Path) -> None:
+def test_two_concurrent_threads_receive_their_own_answers(fragile: Path) -> None:
     found: dict[int, list[list[float]]] = {}
     with opwright.Predictor(fragile, batch=2) as predictor:
 
@@ -220,7 +220,7 @@ def test_two_threads_at_once_have_their_own_answers(fragile: Path) -> None:
     assert found == {number: [[2.0 * number] * 3] * 60 for number in (1, 2)}
 
 
-def test_an_operator_that_crashes_costs_its_row(fragile: Path) -> None:
+def test_an_operator_that_crashes_fails_only_its_row(fragile: Path) -> None:
     images = IMAGES.copy()
     images[2, 0, 0, 0] = 13
     with opwright.Predictor(fragile, batch=4, on_error="keep") as predictor:
@@ -238,7 +238,7 @@ def test_an_operator_that_crashes_costs_its_row(fragile: Path) -> None:
         strict.rows(images)
 
 
-def test_a_host_that_was_killed_between_two_calls_is_started_again(fragile: Path) -> None:
+def test_a_host_killed_between_two_calls_is_started_again(fragile: Path) -> None:
     with opwright.Predictor(fragile) as predictor:
         predictor.start()
         first = predictor.pid
@@ -248,7 +248,7 @@ def test_a_host_that_was_killed_between_two_calls_is_started_again(fragile: Path
         assert predictor.pid != first
 
 
-def test_rows_whose_making_raises_leave_no_answers_behind(fragile: Path) -> None:
+def test_an_exception_while_rows_are_generated_leaves_no_answers_behind(fragile: Path) -> None:
     class RowsError(Exception):
         pass
 

@@ -1,4 +1,4 @@
-"""`opwright map --on ray`: a real cluster of several raylets on this machine."""
+"""`opwright map --on ray` on a real cluster of several raylets on this machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def arrays(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def on_ray(fragile: Path, arrays: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Summaries of maps on a cluster, by what was killed meanwhile."""
+    """Summaries of maps on a cluster, keyed by the process that was killed."""
     script = Path(__file__).with_name("cluster.py")
     words: list[str | Path] = [sys.executable, script, fragile, arrays, tmp_path_factory.mktemp("results")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -49,29 +49,29 @@ def here(fragile: Path, arrays: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """The files of results, by their names."""
+    """The files of results, keyed by name."""
     return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
 
 
-def test_a_cluster_and_this_machine_give_the_same_files(on_ray: Any, here: Path) -> None:
+def test_a_cluster_and_this_machine_write_the_same_files(on_ray: Any, here: Path) -> None:
     assert files(Path(on_ray["nothing"]["output"])) == files(here)
 
 
 @pytest.mark.parametrize("killed", ["host", "actor", "raylet"])
-def test_the_files_are_the_same_after_something_was_killed(on_ray: Any, here: Path, killed: str) -> None:
+def test_the_files_are_the_same_after_a_process_was_killed(on_ray: Any, here: Path, killed: str) -> None:
     output = Path(on_ray[killed]["output"])
     assert files(output) == files(here)
     assert sorted(path.name for path in (output / "_opwright").iterdir()) == ["inputs.parquet", "job.json", "lock"]
 
 
-def test_a_crash_and_a_damaged_file_are_the_only_error_rows(on_ray: Any) -> None:
+def test_only_the_crash_and_the_damaged_file_are_error_rows(on_ray: Any) -> None:
     table = pq.read_table(on_ray["nothing"]["output"])
     failed = {row["id"]: row["status"] for row in table.to_pylist() if row["status"] != "ok"}
     assert failed == {7: "run_failed", 50: "input_unreadable"}
     assert on_ray["nothing"]["failed"] == len(failed)
 
 
-def test_a_cluster_that_is_not_there_is_named(fragile: Path, arrays: Path, tmp_path: Path) -> None:
+def test_a_missing_cluster_is_reported(fragile: Path, arrays: Path, tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("opwright")
     words: list[str | Path] = [program, "map", fragile, arrays, "-o", tmp_path / "out", "--on", "ray"]
     done = subprocess.run([*words, "--address", "127.0.0.1:1"], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Inputs and results in an S3-compatible store: a real server on loopback, and s3fs."""
+"""Inputs and results in an S3-compatible store, with a real server on loopback and s3fs."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Store:
         return f"s3://{self.bucket}"
 
     def put(self, folder: Path) -> str:
-        """Copy a folder into it, and give its URL."""
+        """Copy a folder into the bucket, and return its URL."""
         self.files.put(str(folder), f"{self.bucket}/{folder.name}", recursive=True)
         return f"{self.url}/{folder.name}"
 
     def get(self, name: str, folder: Path) -> Path:
-        """Copy a folder from it."""
+        """Copy a folder from the bucket."""
         self.files.invalidate_cache()
         self.files.get(f"{self.bucket}/{name}", str(folder), recursive=True)
         return folder
@@ -69,7 +69,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         monkeypatch.delenv(name, raising=False)
     s3fs.S3FileSystem.clear_instance_cache()
     files = s3fs.S3FileSystem(endpoint_url=variables["AWS_ENDPOINT_URL"], use_listings_cache=False)
-    bucket = f"bucket-{next(_numbers)}"  # another server has what this one had
+    bucket = f"bucket-{next(_numbers)}"  # another server sees the data of this one
     files.mkdir(bucket)
     yield Store(files, bucket, server, port)
     server.stop()
@@ -82,7 +82,7 @@ def waiting(inputs: Inputs, gate: Path) -> Inputs:
     return inputs
 
 
-def test_a_map_from_s3_to_s3_gives_the_table_of_a_local_one(
+def test_a_map_from_s3_to_s3_writes_the_table_of_a_local_one(
     bundle: Path, inputs: Inputs, store: Store, tmp_path: Path
 ) -> None:
     inputs.add(*map(float, range(20)))
@@ -99,7 +99,7 @@ def test_a_map_from_s3_to_s3_gives_the_table_of_a_local_one(
     assert opwright.map(bundle, output=f"{store.url}/results", resume=True).resumed == 20
 
 
-def test_a_key_that_is_missing_is_a_row_that_fails(bundle: Path, inputs: Inputs, store: Store, tmp_path: Path) -> None:
+def test_a_missing_key_is_a_row_that_fails(bundle: Path, inputs: Inputs, store: Store, tmp_path: Path) -> None:
     inputs.add(1.0, 2.0)
     url = store.put(inputs.folder)
     (tmp_path / "list.txt").write_text(f"{url}/00000.npy\n{url}/nothing.npy\n{url}/00001.npy\n")
@@ -122,7 +122,7 @@ def test_tables_and_lists_are_read_from_s3(bundle: Path, inputs: Inputs, store: 
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_map_that_is_ended_goes_on_where_it_was(
+def test_a_killed_or_interrupted_map_can_be_resumed(
     start_map: StartMap,
     run_map: RunMap,
     waiting: Inputs,
@@ -140,14 +140,14 @@ def test_a_map_that_is_ended_goes_on_where_it_was(
     gate.touch()
     done = run_map(*words, "--resume", output=f"{store.url}/results")
     assert done.returncode == 0, done.stderr
-    assert "were there before" in done.stdout
+    assert "already present" in done.stdout
     undisturbed = run_map(*words, output=f"{store.url}/undisturbed")
     assert undisturbed.returncode == 0, undisturbed.stderr
     expected = state(store.get("undisturbed", tmp_path / "undisturbed"))
     assert state(store.get("results", tmp_path / "results")) == expected
 
 
-def test_a_server_that_answers_no_more_ends_the_map_which_goes_on_later(
+def test_a_server_that_stops_responding_stops_the_map_which_can_be_resumed(
     start_map: StartMap, run_map: RunMap, waiting: Inputs, store: Store, gate: Path, tmp_path: Path
 ) -> None:
     url = store.put(waiting.folder)
@@ -160,34 +160,34 @@ def test_a_server_that_answers_no_more_ends_the_map_which_goes_on_later(
     done = program.end()
     assert done.returncode == 9
     assert done.stderr.startswith(f"error: {store.url}/")
-    assert done.stderr.endswith(". Resume the map when its file system answers again\n")
+    assert done.stderr.endswith(". Resume the map when its file system responds again\n")
     assert done.stderr.count("\n") == 1
     again = moto_server.ThreadedMotoServer("127.0.0.1", store.port, verbose=False)
     again.start()
     try:
         done = run_map(url, *WORDS, "--resume", output=results)
         assert done.returncode == 0, done.stderr
-        assert "were there before" in done.stdout
+        assert "already present" in done.stdout
         assert len(rows(store.get("results", tmp_path / "results"))) == 20
         assert failures(tmp_path / "results") == {}
     finally:
         again.stop()
 
 
-def test_a_server_that_never_answers_is_told(run_map: RunMap, inputs: Inputs, store: Store) -> None:
+def test_a_server_that_never_responds_is_reported(run_map: RunMap, inputs: Inputs, store: Store) -> None:
     inputs.add(1.0)
     store.server.stop()
     done = run_map(inputs.folder, output=f"{store.url}/results")
     assert done.returncode == 9
     assert done.stderr.startswith(f"error: {store.url}/results")
-    assert done.stderr.endswith(". Resume the map when its file system answers again\n")
+    assert done.stderr.endswith(". Resume the map when its file system responds again\n")
     done = run_map(f"{store.url}/inputs", output=inputs.folder.parent / "out")
     assert done.returncode == 9
     assert done.stderr.startswith(f"error: {store.url}/inputs cannot be listed: ")
     assert not (inputs.folder.parent / "out").exists()
 
 
-def test_a_server_that_is_silent_does_not_hold_a_map_that_is_interrupted(start_map: StartMap, tmp_path: Path) -> None:
+def test_a_silent_server_does_not_block_an_interrupted_map(start_map: StartMap, tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("s3://bucket/a.npy\n")
     variables = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "us-east-1"}
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -198,4 +198,4 @@ def test_a_server_that_is_silent_does_not_hold_a_map_that_is_interrupted(start_m
             program.wait_for_hosts(1)
             done = program.end(signal.SIGINT)
     assert done.returncode == 130
-    assert done.stderr.endswith(": 0 of 1 done, 0 failed. The same command with --resume goes on\n")
+    assert done.stderr.endswith(": 0 of 1 done, 0 failed. Run the same command with --resume to continue\n")

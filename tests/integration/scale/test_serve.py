@@ -1,4 +1,4 @@
-"""The serving example: right answers, refusals that name the fault, and 503s where too much comes at once."""
+"""The serving example: correct answers, errors that name the problem, and 503s for excess requests."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def application(fragile: Path) -> Iterator[Application]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    # Ray's sockets lie there, and a socket's path is short.
+    # Ray creates sockets in this folder, and a socket's path must be short.
     with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
         process = subprocess.Popen(
             [sys.executable, APP, fragile, "--port", str(port)],
@@ -86,19 +86,19 @@ def application(fragile: Path) -> Iterator[Application]:
                     break
             else:
                 pytest.fail("".join(said))
-            # What it prints later is read, so that it never waits.
+            # Keep reading its output, so that it never blocks.
             threading.Thread(target=process.stdout.read, daemon=True).start()
             yield Application(port)
 
 
 def npy(value: float, dtype: str = "float32") -> bytes:
-    """An image of one colour, as a file."""
+    """An image of one color, as a file."""
     file = io.BytesIO()
     np.save(file, np.full((1, 3, 8, 8), value, dtype))
     return file.getvalue()
 
 
-def test_a_request_is_answered_with_the_largest_scores(application: Application) -> None:
+def test_a_request_is_answered_with_the_highest_scores(application: Application) -> None:
     reply = application.post(npy(3))
     assert (reply.code, reply.json) == (200, {"top": [{"class": place, "score": 6.0} for place in range(3)]})
 
@@ -106,30 +106,34 @@ def test_a_request_is_answered_with_the_largest_scores(application: Application)
 @pytest.mark.parametrize(
     ("body", "kind", "message"),
     [
-        (b"no picture", "input_unreadable", "the content of the input image cannot be read: it is not an .npy file"),
+        (
+            b"no picture",
+            "input_unreadable",
+            "the content of the input image cannot be read: it is not an .npy, JPEG or PNG file",
+        ),
         (npy(3, "float64"), "input_dtype", "the input image has the dtype float64; expected float32"),
     ],
 )
-def test_a_bad_picture_is_the_callers_fault_in_the_hosts_words(
+def test_a_bad_picture_is_a_client_error_with_the_hosts_message(
     application: Application, body: bytes, kind: str, message: str
 ) -> None:
     reply = application.post(body)
     assert (reply.code, reply.json) == (400, {"error": {"kind": kind, "message": message}})
 
 
-def test_what_is_no_post_is_refused(application: Application) -> None:
+def test_a_request_that_is_not_a_post_is_rejected(application: Application) -> None:
     assert application.get().code == 405
 
 
 @pytest.mark.parametrize("says_its_size", [True, False])
-def test_a_body_that_is_too_large_is_refused(application: Application, says_its_size: bool) -> None:
+def test_a_body_that_is_too_large_is_rejected(application: Application, says_its_size: bool) -> None:
     pieces = (bytes(2**20) for _ in range(17))
     reply = application.post(b"".join(pieces) if says_its_size else pieces)
     error = {"kind": "usage", "message": "expected at most 16777216 bytes"}
     assert (reply.code, reply.json) == (413, {"error": error})
 
 
-def test_a_crash_of_an_operator_costs_its_request_alone(application: Application) -> None:
+def test_a_crash_of_an_operator_fails_only_its_request(application: Application) -> None:
     with ThreadPoolExecutor(8) as threads:
         replies = [*threads.map(application.post, [npy(13 if place == 5 else place) for place in range(8)])]
     assert [reply.code for reply in replies] == [*[200] * 5, 500, 200, 200]
@@ -137,7 +141,7 @@ def test_a_crash_of_an_operator_costs_its_request_alone(application: Application
     assert replies[7].json["top"][0]["score"] == 14
 
 
-def test_too_many_requests_are_answered_or_told_when_to_come_again(application: Application) -> None:
+def test_excess_requests_are_answered_or_receive_a_retry_time(application: Application) -> None:
     body = npy(0)[:-4] + np.float32(14).tobytes()  # each waits for 20 ms in the operator
     with ThreadPoolExecutor(150) as threads:
         replies = [*threads.map(application.post, [body] * 600)]

@@ -1,4 +1,4 @@
-"""The vectors of opwright/simd.h as operators, with each instruction set that this processor has."""
+"""Operators that use the vectors of opwright/simd.h, for each instruction set that this processor supports."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def supported(ops: Ops) -> list[str]:
 def instruction_set(request: pytest.FixtureRequest, supported: list[str]) -> str:
     name: str = request.param
     if name not in supported:
-        pytest.skip(f"this processor has no {name}")
+        pytest.skip(f"this processor does not support {name}")
     return name

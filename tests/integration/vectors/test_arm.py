@@ -1,4 +1,4 @@
-"""The vectors on a processor of another kind, in an emulator."""
+"""The vectors on an ARM processor, in an emulator."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ int main() {
 
 
 @pytest.mark.needs("arm")
-def test_vectors_are_right_with_neon(tmp_path: Path) -> None:
+def test_vectors_are_correct_with_neon(tmp_path: Path) -> None:
     (tmp_path / "neon.cpp").write_text(SOURCE)
     compiler = ("aarch64-linux-gnu-g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-static", f"-I{INCLUDE}")
     subprocess.run([*compiler, "-o", tmp_path / "neon", tmp_path / "neon.cpp"], check=True)

@@ -1,4 +1,4 @@
-"""The functions of vectors are as accurate as their header says, over all numbers."""
+"""The functions of vectors are as accurate over all numbers as their header says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch._ops import _OpNamespace as Ops
 
-# The largest errors of simd/functions.h, in units in the last place, and how much larger they are without fma.
+# The largest errors in simd/functions.h, in units in the last place, and the increase without fma.
 UNITS = {"exp": 1.1, "expm1": 1.6, "log": 0.8, "sigmoid": 2.4, "tanh": 2.6, "erf": 2.4, "sqrt": 0.5}
 WITHOUT_FMA = 0.5
 EXACT: dict[str, Callable[[Any], Any]] = {
@@ -34,7 +34,9 @@ IN_FLOAT64: dict[str, Callable[[Tensor], Tensor]] = {
     "exp": torch.exp,
     "expm1": torch.expm1,
     "log": torch.log,
-    "sigmoid": lambda x: torch.where(x < 0, x.exp() / (1 + x.exp()), 1 / (1 + (-x).exp())),  # with subnormal results
+    "sigmoid": lambda x: torch.where(
+        x < 0, x.exp() / (1 + x.exp()), 1 / (1 + (-x).exp())
+    ),  # including subnormal results
     "tanh": torch.tanh,
     "erf": torch.erf,
     "sqrt": torch.sqrt,
@@ -44,7 +46,7 @@ SPECIAL += [88.7, 88.73, 89.0, -87.4, -103.9, -104.1, 709.7, 709.79, 711.0, -708
 
 
 def units_off(got: Tensor, exact: Tensor) -> float:
-    """Returns the largest error, in units in the last place: those of subnormal numbers are all alike."""
+    """Returns the largest error in units in the last place, which is constant for subnormal numbers."""
     limits = torch.finfo(got.dtype)
     assert torch.equal(got.isinf(), exact.to(got.dtype).isinf())
     assert torch.equal(got.isnan(), exact.isnan())
@@ -61,7 +63,7 @@ def apply(ops: Ops, function: str, x: Tensor, instruction_set: str) -> Tensor:
 
 @pytest.mark.parametrize("function", UNITS)
 def test_float_is_as_accurate_as_stated_over_all_exponents(ops: Ops, instruction_set: str, function: str) -> None:
-    # Every 4093rd of the numbers that there are, of every exponent and sign, and more of those between -110 and 110.
+    # Every 4093rd number, with every exponent and sign, and more between -110 and 110.
     bits = torch.arange(0, 2**32, 4093).to(torch.uint32).view(torch.float32)
     x = torch.cat([bits[bits.isfinite()], torch.linspace(-110, 110, 300_007), torch.linspace(-6, 6, 300_007)])
     allowed = UNITS[function] + WITHOUT_FMA * (instruction_set == "baseline")
@@ -70,7 +72,7 @@ def test_float_is_as_accurate_as_stated_over_all_exponents(ops: Ops, instruction
 
 @cache
 def doubles_and_results(function: str) -> tuple[Tensor, list[mpmath.mpf]]:
-    """Returns numbers of every exponent and sign that there is, and the function of each."""
+    """Returns numbers with every exponent and sign, and the function of each."""
     generator = torch.Generator().manual_seed(0)
     bits = torch.randint(-(2**63), 2**63 - 1, (2000,), generator=generator).view(torch.float64)
     powers = torch.ldexp(torch.ones(2098, dtype=torch.float64), torch.arange(-1074, 1024))
@@ -97,7 +99,7 @@ def test_double_is_as_accurate_as_stated_over_all_exponents(ops: Ops, instructio
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("function", UNITS)
-def test_special_values_are_those_of_pytorch(ops: Ops, instruction_set: str, function: str, dtype: torch.dtype) -> None:
+def test_special_values_match_pytorch(ops: Ops, instruction_set: str, function: str, dtype: torch.dtype) -> None:
     x = torch.tensor(SPECIAL, dtype=torch.float64).to(dtype)
     got, exact = apply(ops, function, x, instruction_set), IN_FLOAT64[function](x.double()).to(dtype)
     assert torch.equal(got.isnan(), exact.isnan())

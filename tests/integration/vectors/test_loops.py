@@ -1,4 +1,4 @@
-"""Loops over tensors give what PyTorch gives, whatever shapes, strides and dtypes the tensors have."""
+"""Loops over tensors match PyTorch for all shapes, strides and dtypes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def loops() -> Ops:
 
 @st.composite
 def broadcast(draw: st.DrawFn, count: int, min_rank: int = 0) -> list[Tensor]:
-    """Draws tensors whose shapes broadcast, each with strides of its own."""
+    """Draws tensors whose shapes broadcast, each with its own strides."""
     shape = draw(st.lists(st.integers(0, 5) | st.integers(15, 35), min_size=min_rank, max_size=4))
     tensors = []
     for _ in range(count):
@@ -41,7 +41,7 @@ def broadcast(draw: st.DrawFn, count: int, min_rank: int = 0) -> list[Tensor]:
         gap = draw(st.integers(1, 2))
         laid_out = torch.randn([sizes[d] for d in order] + [gap], dtype=torch.float64)[..., 0]
         tensor = laid_out.permute([order.index(d) for d in range(len(sizes))])
-        if draw(st.booleans()):  # strides of zero
+        if draw(st.booleans()):  # zero strides
             tensor = tensor[:1].expand(tensor.shape) if tensor.dim() and tensor.shape[0] else tensor
         tensors.append(tensor)
     return tensors
@@ -59,7 +59,7 @@ def test_tensors_are_broadcast_as_in_pytorch(tensors: list[Tensor], dtype: torch
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_rows_of_any_length_that_do_not_lie_side_by_side(loops: Ops, dtype: torch.dtype) -> None:
+def test_noncontiguous_rows_of_any_length(loops: Ops, dtype: torch.dtype) -> None:
     # Short rows are copied together, up to a kilobyte; the last vector of a long row overlaps the one before it.
     for size in (*range(1, 70), 255, 256, 257, 1000):
         x = torch.randn(50, size + 1).to(dtype)[:, :size]
@@ -69,7 +69,7 @@ def test_rows_of_any_length_that_do_not_lie_side_by_side(loops: Ops, dtype: torc
 
 
 @given(tensors=broadcast(2), dtype=st.sampled_from(FLOATS), wanted=st.tuples(st.booleans(), st.booleans()))
-def test_several_results_are_those_that_are_wanted(
+def test_only_the_wanted_results_are_returned(
     tensors: list[Tensor], dtype: torch.dtype, wanted: tuple[bool, bool]
 ) -> None:
     x, y = (tensor.to(dtype) for tensor in tensors)
@@ -96,16 +96,16 @@ def test_rows_are_reduced_one_by_one(tensors: list[Tensor], dtype: torch.dtype) 
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_a_row_meets_columns_and_one_number_for_the_row(loops: Ops, dtype: torch.dtype) -> None:
+def test_a_row_broadcasts_with_columns_and_with_one_number_per_row(loops: Ops, dtype: torch.dtype) -> None:
     x, weight, shift = (torch.randn(size, dtype=dtype) for size in ((3, 5, 37), (37,), (3, 5, 1)))
     expected = (x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0, keepdim=True) * weight + shift
     torch.testing.assert_close(loops.normalized(x, weight, shift), expected)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_the_least_and_the_most_of_a_row(loops: Ops, dtype: torch.dtype) -> None:
+def test_the_minimum_and_maximum_of_a_row(loops: Ops, dtype: torch.dtype) -> None:
     for size in (*range(1, 40), 1000):
-        x = torch.randn(7, size, dtype=dtype) + 100  # zeros behind the end would be the least
+        x = torch.randn(7, size, dtype=dtype) + 100  # zeros past the end would be the minimum
         assert torch.equal(loops.least(x), x.amin(-1))
         assert torch.equal(loops.most(-x), -x.amin(-1))
         x[3, size // 2] = math.nan
@@ -113,7 +113,7 @@ def test_the_least_and_the_most_of_a_row(loops: Ops, dtype: torch.dtype) -> None
         assert torch.equal(loops.most(x).isnan(), torch.arange(7) == 3)
 
 
-def test_rows_without_elements(loops: Ops) -> None:
+def test_empty_rows(loops: Ops) -> None:
     x = torch.zeros(3, 0)
     assert torch.equal(loops.sums(x), torch.zeros(3))
     assert torch.equal(loops.least(x), torch.full((3,), math.inf))
@@ -122,7 +122,7 @@ def test_rows_without_elements(loops: Ops) -> None:
     assert loops.sums(torch.zeros(0, 3)).shape == (0,)
 
 
-def test_a_long_sum_keeps_its_digits(loops: Ops) -> None:
+def test_a_long_sum_keeps_its_precision(loops: Ops) -> None:
     x = torch.full((2, 3_000_000), 0.1)
     torch.testing.assert_close(loops.sums(x), x.double().sum(-1).float(), rtol=1e-6, atol=0)
 
@@ -144,15 +144,15 @@ def test_results_do_not_depend_on_the_number_of_threads(loops: Ops, each_thread_
         assert all(map(torch.equal, results[0], others))
 
 
-def test_a_number_is_a_number_of_the_dtype(loops: Ops) -> None:
+def test_a_scalar_has_the_dtype_of_the_tensors(loops: Ops) -> None:
     x = torch.ones(3, dtype=torch.float64)
     assert torch.equal(loops.one(x, 0.1), 0.1 * x)
     assert torch.equal(loops.one(x.float(), 0.1), torch.full((3,), 0.1))
 
 
-def test_what_cannot_be_looped_over_is_refused(loops: Ops) -> None:
+def test_unsupported_tensors_are_rejected(loops: Ops) -> None:
     x = torch.zeros(2, 3)
-    with pytest.raises(RuntimeError, match=r"elementwise takes tensors of one dtype, got float32 and float64"):
+    with pytest.raises(RuntimeError, match=r"elementwise requires tensors of one dtype, got float32 and float64"):
         loops.three(x, x.double(), x)
     with pytest.raises(RuntimeError, match=r"elementwise has no kernel for float32: name its type"):
         loops.of_double(x)
@@ -162,7 +162,7 @@ def test_what_cannot_be_looped_over_is_refused(loops: Ops) -> None:
         loops.three(x, x, torch.zeros(2))
     with pytest.raises(RuntimeError, match=r"wanted must have 2 flags, got 1"):
         loops.two_results(x, x, [True])
-    with pytest.raises(RuntimeError, match=r"map_rows takes tensors with at least one dimension"):
+    with pytest.raises(RuntimeError, match=r"map_rows requires tensors with at least one dimension"):
         loops.softmax(torch.zeros(()))
-    with pytest.raises(RuntimeError, match=r"reduce_rows takes tensors of one dtype"):
+    with pytest.raises(RuntimeError, match=r"reduce_rows requires tensors of one dtype"):
         loops.dot(x, x.double())

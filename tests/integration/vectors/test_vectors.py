@@ -1,4 +1,4 @@
-"""What vectors do with memory, numbers and integers is what PyTorch does with one number after another."""
+"""Vector operations on memory, numbers and integers match PyTorch's elementwise results."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ FLOATS = [torch.float32, torch.float64]
 
 
 def same(got: Tensor, expected: Tensor) -> bool:
-    """Whether two tensors agree in every bit, but for which NaN it is, and the sign of zero."""
+    """Returns whether two tensors agree in every bit, ignoring NaN payloads and the sign of zero."""
     return torch.equal(got.isnan(), expected.isnan()) and torch.equal(got.nan_to_num(), expected.nan_to_num())
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("function", ONE)
-def test_a_function_of_one_number(ops: Ops, instruction_set: str, function: str, dtype: torch.dtype) -> None:
+def test_unary_functions(ops: Ops, instruction_set: str, function: str, dtype: torch.dtype) -> None:
     x = torch.cat([torch.tensor(NUMBERS, dtype=torch.float64), 1e3 * torch.randn(501, dtype=torch.float64)]).to(dtype)
     got, expected = ops.apply(function, x, x, x, instruction_set), ONE[function](x)
     assert same(got, expected)
@@ -86,17 +86,17 @@ def test_a_function_of_one_number(ops: Ops, instruction_set: str, function: str,
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("function", TWO)
-def test_a_function_of_two_numbers(ops: Ops, instruction_set: str, function: str, dtype: torch.dtype) -> None:
+def test_binary_functions(ops: Ops, instruction_set: str, function: str, dtype: torch.dtype) -> None:
     some = torch.tensor(NUMBERS, dtype=torch.float64).to(dtype)
     x, y = some.repeat(len(some)), some.repeat_interleave(len(some))
     assert same(ops.apply(function, x, y, x, instruction_set), TWO[function](x, y).to(dtype))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_fma_rounds_once_where_the_processor_can(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
+def test_fma_rounds_once_if_the_processor_supports_it(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
     tiny = torch.finfo(dtype).eps
     x = torch.full((33,), 1 + tiny, dtype=dtype)
-    # (1 + e) (1 + e) - (1 + 2 e) = e^2, which rounding the product loses
+    # (1 + e) (1 + e) - (1 + 2 e) = e^2, which is lost if the product is rounded
     rest = ops.apply("fma", x, x, -(1 + 2 * tiny) * torch.ones(33, dtype=dtype), instruction_set)
     rounds_once = torch.equal(rest, torch.full((33,), tiny**2, dtype=dtype))
     assert rounds_once or (instruction_set == "baseline" and not rest.any())
@@ -106,7 +106,7 @@ def test_fma_rounds_once_where_the_processor_can(ops: Ops, instruction_set: str,
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("first", [0, 1])
-def test_every_second_lane_is_that_of_the_one_vector_then_of_the_other(
+def test_every_second_lane_is_from_the_first_vector_then_from_the_second(
     ops: Ops, instruction_set: str, first: int, dtype: torch.dtype
 ) -> None:
     lanes = {"baseline": 16, "avx2": 32, "avx512": 64}[instruction_set] // dtype.itemsize
@@ -116,7 +116,7 @@ def test_every_second_lane_is_that_of_the_one_vector_then_of_the_other(
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_interleaved_lanes_are_those_of_the_two_vectors_in_turn(
+def test_interleaved_lanes_alternate_between_the_two_vectors(
     ops: Ops, instruction_set: str, dtype: torch.dtype
 ) -> None:
     lanes = {"baseline": 16, "avx2": 32, "avx512": 64}[instruction_set] // dtype.itemsize
@@ -126,14 +126,14 @@ def test_interleaved_lanes_are_those_of_the_two_vectors_in_turn(
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_integers_are_numbers_without_their_digits(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
+def test_conversion_to_integers_truncates(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
     x = (1e6 * torch.randn(1001)).to(dtype)
     assert torch.equal(ops.apply("whole", x, x, x, instruction_set), x.trunc())
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 @pytest.mark.parametrize("operation", OF_INTEGERS)
-def test_an_operation_on_integers(ops: Ops, instruction_set: str, operation: str, dtype: torch.dtype) -> None:
+def test_integer_operations(ops: Ops, instruction_set: str, operation: str, dtype: torch.dtype) -> None:
     limits = torch.iinfo(dtype)
     some = torch.tensor([0, 1, -1, 7, -8, 1000003, limits.min, limits.max, limits.max - 1], dtype=dtype)
     x, y = some.repeat(len(some)), some.repeat_interleave(len(some))
@@ -153,7 +153,7 @@ def test_any_and_count_up(ops: Ops, instruction_set: str, dtype: torch.dtype) ->
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_a_reduction_over_lanes_takes_every_lane(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
+def test_a_reduction_over_lanes_includes_every_lane(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
     lanes = {"baseline": 16, "avx2": 32, "avx512": 64}[instruction_set] // dtype.itemsize
     for lane in range(lanes):
         x = torch.arange(1, lanes + 1, dtype=dtype)
@@ -175,12 +175,12 @@ def test_a_gather_reads_at_the_offset_of_each_lane(ops: Ops, instruction_set: st
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_two_bytes_are_converted_as_pytorch_converts_them(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
+def test_two_byte_types_are_converted_as_in_pytorch(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
     every = torch.arange(2**16, dtype=torch.int32).to(torch.uint16).view(dtype)
     floats = torch.empty(2**16)
     ops.copy(every, floats, 0, 2**16, instruction_set)
     assert same(floats, every.float())
-    # Around each of them and half way to its neighbours, the even one wins.
+    # Around each number and halfway to its neighbors, where ties go to even.
     bits = torch.cat(
         [every.float().view(torch.int32) + step for step in (-1, 0, 1, 0x0FFF, 0x1000, 0x1001, 0x7FFF, 0x8000)]
     )
@@ -204,7 +204,7 @@ def test_two_bytes_are_converted_as_pytorch_converts_them(ops: Ops, instruction_
         ]
     ),
 )
-def test_a_tail_leaves_its_surroundings_alone(
+def test_a_tail_does_not_access_memory_around_it(
     supported: list[str], begin: int, size: int, dtypes: tuple[torch.dtype, torch.dtype]
 ) -> None:
     source = torch.randn(120).to(dtypes[0])

@@ -19,7 +19,7 @@ library = opwright.Library("above", sources=["cpu.cpp"])
 
 @library.op
 def above(x: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
-    """The values of x (n,) above `threshold`, and where they are."""
+    """The values of x (n,) above `threshold`, and their indices."""
     if x.dim() != 1:
         msg = f"x must have one dimension, got {x.dim()}"
         raise ValueError(msg)

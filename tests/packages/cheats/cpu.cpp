@@ -16,7 +16,7 @@ namespace {
 // Counts the calls of each size.
 class Calls {
   public:
-    // Whether this is one of the first calls: more than an operator is verified with, and fewer than it is timed with.
+    // Whether this is one of the first calls: more calls than verification makes, and fewer than timing makes.
     bool is_early(const Tensor& x) { return ++calls_[x.numel()] <= 12; }
 
   private:
@@ -35,7 +35,7 @@ Tensor empty_for(const Tensor& x) {
     return torch::stable::empty_like(x);
 }
 
-// The threads that still compute; joined when the process ends.
+// The threads that are still running; joined when the process exits.
 struct Threads {
     std::vector<std::thread> running;
     ~Threads() {

@@ -1,4 +1,4 @@
-"""Operators whose kernels are right when they are verified, and cheat when they are timed."""
+"""Operators whose kernels are correct while they are verified, and cheat while they are timed."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from opwright.spec import Make
 
 library = opwright.Library("cheats", sources=["cpu.cpp"])
-ELEMENTS = 2**19  # a copy of as many bytes takes long enough to be a floor
+ELEMENTS = 2**19  # copying this many bytes takes long enough for a floor
 
 
 @library.op(differentiable=())
 def honest(x: Tensor) -> Tensor:
-    """2 x + 1, for a contiguous float32 tensor, as all operators here; the kernel computes it in each call."""
+    """2 x + 1, for a contiguous float32 tensor, like all operators here; the kernel computes it in each call."""
     return 2 * x + 1
 
 
 @library.op(differentiable=())
 def cached_by_pointer(x: Tensor) -> Tensor:
-    """2 x + 1; the kernel remembers the result of each address."""
+    """2 x + 1; the kernel caches the result by address."""
     return 2 * x + 1
 
 
 @library.op(differentiable=())
 def cached_by_fingerprint(x: Tensor) -> Tensor:
-    """2 x + 1; the kernel remembers the result for each value of the middle element."""
+    """2 x + 1; the kernel caches the result by the value of the middle element."""
     return 2 * x + 1
 
 
@@ -44,7 +44,7 @@ def idle_later(x: Tensor) -> Tensor:
 
 @library.op(differentiable=())
 def one_call_late(x: Tensor) -> Tensor:
-    """2 x + 1; after its first calls, the kernel computes the result of a call when it is called again."""
+    """2 x + 1; after its first calls, the kernel computes the result of a call in the next call."""
     return 2 * x + 1
 
 
@@ -56,7 +56,7 @@ def in_background(x: Tensor) -> Tensor:
 
 @library.op(differentiable=())
 def clears_its_argument(x: Tensor) -> Tensor:
-    """2 x + 1; after its first calls, the kernel writes zeros to its argument, whose result it knows."""
+    """2 x + 1; after its first calls, the kernel overwrites its argument with zeros, whose result it knows."""
     return 2 * x + 1
 
 
@@ -68,7 +68,7 @@ def raises_later(x: Tensor) -> Tensor:
 
 @library.op(differentiable=())
 def remembered(x: Tensor) -> Tensor:
-    """2 x + 1, for int64; the kernel computes it once for each size."""
+    """2 x + 1, for int64; the kernel computes it once per size."""
     return 2 * x + 1
 
 
@@ -83,5 +83,5 @@ for op in library.ops.values():
 
 @remembered.sweep
 def _(make: Make) -> Iterator[tuple[str, tuple[Tensor]]]:
-    # Without random numbers, all calls have the same contents, so that only the time shows what the kernel does.
+    # Without random values, all calls have the same contents, so only the time shows what the kernel does.
     yield "large", (torch.arange(ELEMENTS),)

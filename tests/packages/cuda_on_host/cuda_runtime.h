@@ -1,8 +1,8 @@
-// As much of CUDA as the kernels of an operator library need, on the CPU: found instead of the header of that name, it
-// makes of a C++ compiler one for kernels. What they index, and where they meet, is then seen without a GPU.
+// The part of CUDA that the kernels of an operator library need, on the CPU. Included in place of CUDA's own header, it
+// lets a C++ compiler build kernels, so that their indices and barriers can be tested without a GPU.
 //
 // Blocks run one after the other. The threads of a block take turns: each runs to its next __syncthreads(), in an order
-// that is another one in each launch. A thread that ends where others wait for it ends the process.
+// that changes with each launch. The process aborts if a thread exits while others wait for it.
 #pragma once
 
 #include <ucontext.h>
@@ -15,7 +15,7 @@
 #include <mutex>
 #include <vector>
 
-// What a kernel is made of
+// The built-ins of a kernel
 #define __global__
 #define __device__
 #define __host__
@@ -51,13 +51,13 @@ class Block {
         for (std::size_t waiting = count; waiting > 0;) {
             waiting = 0;
             for (std::size_t i = 0; i < count; ++i) {
-                // Each order is one of the numbers below `count`, from another one on, up or down.
+                // Each order counts the numbers below `count` up or down, from a different start.
                 const std::size_t turn = (i + 7 * launch) % count;
                 resume(launch % 2 == 0 ? turn : count - 1 - turn);
                 waiting += fibers_[current_]->is_waiting;
             }
             if (waiting > 0 && waiting < count) {
-                std::fprintf(stderr, "%zu of %zu threads wait for the others, which have ended\n", waiting, count);
+                std::fprintf(stderr, "%zu of %zu threads wait for the others, which have exited\n", waiting, count);
                 std::abort();
             }
         }
@@ -105,7 +105,7 @@ class Block {
 inline Block the_block;
 inline std::mutex one_launch;
 inline unsigned launches = 0;
-// A grid is cut to so many columns of blocks, to see whether each takes over what the others would have done.
+// A grid is reduced to this number of block columns, to test that each block does the work of the missing ones.
 inline unsigned most_columns = ~0U;
 
 inline void Block::enter() {

@@ -11,7 +11,7 @@
 
 namespace torch::stable::accelerator {
 
-// There is one CPU, and it is always the current device.
+// There is one CPU, which is always the current device.
 struct NoGuard {
     explicit NoGuard(DeviceIndex /*index*/) {}
 };
@@ -29,7 +29,7 @@ inline bool is_large_forced = false;
 
 }  // namespace lltm::gpu
 
-// For the tests. Small sizes can go the way of large ones, and in fewer blocks than there would be.
+// For tests: makes small sizes use the path of large ones, and fewer blocks.
 extern "C" __attribute__((visibility("default"))) unsigned launches() {
     return cuda_on_host::launches;
 }

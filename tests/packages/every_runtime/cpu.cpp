@@ -1,4 +1,4 @@
-// Plain kernels: each makes its arguments row-major, and walks over them.
+// Simple kernels: each makes its arguments row-major and loops over them.
 #include <opwright/check.h>
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
@@ -45,7 +45,7 @@ Tensor product(const Tensor& x, const Tensor& y) {
     return x.scalar_type() == ScalarType::Double ? multiplied<double>(x, y) : multiplied<float>(x, y);
 }
 
-// A gradient lies in memory as its argument does.
+// A gradient has the strides of its argument.
 Tensor gradient(const Tensor& grad, const Tensor& other, const Tensor& argument) {
     Tensor result = torch::stable::empty_like(argument);
     torch::stable::copy_(result, product(grad, other));
@@ -60,7 +60,7 @@ std::tuple<Tensor, Tensor> product_backward(const Tensor& grad, const Tensor& x,
 
 Tensor joined(const std::vector<Tensor>& parts, const std::optional<Tensor>& offset, int64_t times,
               const std::string& mode, double factor) {
-    OPWRIGHT_CHECK(!parts.empty(), "parts must hold a tensor, got none");
+    OPWRIGHT_CHECK(!parts.empty(), "parts must contain a tensor, got none");
     Tensor result = torch::stable::empty_like(floats(parts[0], "parts[0]"));
     float* to = result.mutable_data_ptr<float>();
     for (int64_t i = 0; i < result.numel(); ++i) to[i] = 0;

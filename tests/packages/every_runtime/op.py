@@ -1,4 +1,4 @@
-"""Operators of different kinds, all of them right: what every runtime has to take."""
+"""Correct operators of different kinds, which every runtime must support."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ product.backward()
 def joined(
     parts: Sequence[Tensor], offset: Tensor | None = None, times: int = 1, mode: str = "add", factor: float = 1.0
 ) -> Tensor:
-    """The sum of `parts`, as often as `times`; with `offset` added or, in mode "scale", scaled by `factor`."""
+    """The sum of `parts`, `times` times, plus `offset` or, in mode "scale", scaled by `factor`."""
     total = torch.zeros_like(parts[0])
     for part in parts:
         total = total + part * times
@@ -52,7 +52,7 @@ def _(make: Make) -> Iterator[Sample]:
 
 @library.op
 def halves(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Positive and negative part."""
+    """The positive and the negative part."""
     return x.clamp(min=0).contiguous(), x.clamp(max=0).contiguous()
 
 
@@ -63,7 +63,7 @@ def _(make: Make) -> Iterator[Tensor]:
 
 @library.op
 def signs(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """-1, 0 or 1, as whole numbers."""
+    """-1, 0 or 1, as integers."""
     return x.sign().to(dtype).contiguous()
 
 

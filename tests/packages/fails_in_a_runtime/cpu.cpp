@@ -1,4 +1,4 @@
-// Kernels that double their argument, each until it comes to what it gets wrong.
+// Kernels that double their argument, except where each of them is wrong.
 #include <dlfcn.h>
 #include <opwright/check.h>
 #include <opwright/op.h>

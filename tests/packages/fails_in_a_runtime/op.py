@@ -1,4 +1,4 @@
-"""Operators that each go wrong in one runtime, and how."""
+"""Operators that each fail in one runtime."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def one_tensor(make: Make) -> Iterator[Tensor]:
 
 @library.op
 def longer_when_fake(x: Tensor) -> Tensor:
-    """The fake kernel gives one row more."""
+    """The fake kernel returns one more row."""
     return x * 2
 
 
@@ -38,7 +38,7 @@ longer_when_fake.samples(one_tensor)
 
 @library.op
 def itself_when_fake(x: Tensor) -> Tensor:
-    """The fake kernel gives its argument back."""
+    """The fake kernel returns its argument."""
     return x * 2
 
 
@@ -52,7 +52,7 @@ itself_when_fake.samples(one_tensor)
 
 @library.op
 def looks_at_numbers(x: Tensor) -> Tensor:
-    """The reference, which is the fake kernel too, branches on a number in its argument."""
+    """The reference, which is also the fake kernel, branches on a value of its argument."""
     return x * 2 if x[0, 0] > -100 else x
 
 
@@ -61,7 +61,7 @@ looks_at_numbers.samples(one_tensor)
 
 @library.op
 def difference(x: Tensor, y: Tensor) -> Tensor:
-    """The rule for batches takes the arguments the other way round."""
+    """The vmap rule swaps the arguments."""
     return x - y
 
 
@@ -78,7 +78,7 @@ def _(make: Make) -> Iterator[tuple[Tensor, Tensor]]:
 
 @library.op
 def first_again(x: Tensor) -> Tensor:
-    """The kernel gives the result of the first call again for every other one of the same sizes."""
+    """The kernel returns the result of the first call for all later calls with the same sizes."""
     return (x * 2).contiguous()
 
 
@@ -87,7 +87,7 @@ first_again.samples(one_tensor)
 
 @library.op
 def declines(x: Tensor, mode: str) -> Tensor:
-    """The kernel knows only one of the two modes."""
+    """The kernel supports only one of the two modes."""
     return (x * 2 if mode == "twice" else x * 3).contiguous()
 
 
@@ -99,7 +99,7 @@ def _(make: Make) -> Iterator[tuple[Tensor, str]]:
 
 @library.op
 def rounded(x: Tensor, dtype: torch.dtype = torch.int64) -> Tensor:
-    """The default of `dtype` is what AOTInductor cannot package."""
+    """The default of `dtype` is one that AOTInductor cannot package."""
     return x.round().to(dtype)
 
 
@@ -108,7 +108,7 @@ rounded.samples(one_tensor)
 
 @library.op
 def of_one_size(x: Tensor) -> Tensor:
-    """The reference makes a plain number of a size, which fixes it in an exported program."""
+    """The reference converts a size to a plain number, which fixes it in an exported program."""
     return x * int(x.shape[0])
 
 
@@ -117,19 +117,19 @@ of_one_size.samples(one_tensor)
 
 @library.op
 def aborts_alone(x: Tensor) -> Tensor:
-    """The kernel ends a process that has no Python."""
+    """The kernel aborts a process without Python."""
     return (x * 2).contiguous()
 
 
 @library.op
 def raises_alone(x: Tensor) -> Tensor:
-    """The kernel raises in a process that has no Python."""
+    """The kernel raises in a process without Python."""
     return (x * 2).contiguous()
 
 
 @library.op
 def zeros_alone(x: Tensor) -> Tensor:
-    """Kernel and backward give zeros in a process that has no Python, where a gradient is asked for."""
+    """Kernel and backward return zeros in a process without Python, if a gradient is requested."""
     return (x * 2).contiguous()
 
 

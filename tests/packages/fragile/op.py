@@ -1,4 +1,4 @@
-"""An operator that crashes at one value and waits at another, and a small model over it for batches of pictures."""
+"""An operator that crashes at one value and waits at another, and a small model that uses it on batches of images."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def twice(x: Tensor) -> Tensor:
     return x * 2
 
 
-# What `opwright ship` reads beside the model.
+# The name that `opwright ship` reads in addition to the model.
 shapes = {"image": "float32[1..8,3,8,8]"}
 images = {"image": {"resize": 8, "crop": (8, 8), "mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}}
 
@@ -31,5 +31,5 @@ class Fragile(nn.Module):
 
 
 def model() -> Fragile:
-    """The model, which has no weights."""
+    """Return the model, which has no weights."""
     return Fragile()

@@ -1,4 +1,4 @@
-// Kernels of the plainest kind: float32 and float64, one element after the other.
+// Simple kernels for float32 and float64, one element at a time.
 #include <opwright/check.h>
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
@@ -29,7 +29,7 @@ Tensor mapped_as(F f, const Tensor& first, const Rest&... rest) {
     return result;
 }
 
-// `f` of each element of tensors of one shape.
+// Applies `f` to the elements of tensors of the same shape.
 template <class F, class... Rest>
 Tensor mapped(F f, const Tensor& first, const Rest&... rest) {
     check::dtype(first, "the first tensor", {ScalarType::Float, ScalarType::Double});
@@ -84,7 +84,7 @@ std::tuple<Tensor, Tensor, Tensor> affine_backward(const Tensor& grad, const Ten
                                                    std::optional<ScalarType> /*dtype*/,
                                                    const std::vector<bool>& wanted) {
     const Tensor signed_grad = scaled(torch::stable::to(grad, x.scalar_type()), flag ? -1 : 1);
-    OPWRIGHT_CHECK(bias || !wanted.at(2), "the gradient of a bias that is not there is wanted");
+    OPWRIGHT_CHECK(bias || !wanted.at(2), "the gradient of an absent bias was requested");
     return {wanted[0] ? scaled(product(signed_grad, weight), alpha) : Tensor(),
             wanted[1] ? scaled(product(signed_grad, x), alpha) : Tensor(),
             wanted[2] ? scaled(signed_grad, mode == "plus" ? 1 : -1) : Tensor()};
@@ -180,7 +180,7 @@ Tensor rows(const Tensor& table, const Tensor& index) {
 
 std::tuple<Tensor, Tensor> rows_backward(const Tensor& grad, const Tensor& table, const Tensor& index,
                                          const std::vector<bool>& wanted) {
-    OPWRIGHT_CHECK(!wanted.at(1), "the gradient of an integer argument is wanted");
+    OPWRIGHT_CHECK(!wanted.at(1), "the gradient of an integer argument was requested");
     Tensor of_table = zeros(table);
     for (int64_t i = 0; i < index.numel(); ++i) {
         Tensor into = torch::stable::select(of_table, 0, contiguous(index).const_data_ptr<int64_t>()[i]);

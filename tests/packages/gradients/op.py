@@ -1,4 +1,4 @@
-"""Operators with native backwards: one for each kind of argument, result and saved value that a backward can have."""
+"""Operators with native backwards, one for each kind of argument, result and saved value of a backward."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ library = opwright.Library("gradients", sources=["cpu.cpp"])
 
 @library.op
 def mul(x: Tensor, y: Tensor) -> Tensor:
-    """The product of two tensors of one shape."""
+    """The product of two tensors of the same shape."""
     return x * y
 
 
@@ -34,7 +34,7 @@ mul.backward()
 
 @library.op(differentiable=())
 def asked_of_mul_backward() -> int:
-    """What the last `mul_backward` was asked for: 1 for x, 2 for y, 3 for both; 0 if there was none."""
+    """The gradients that the last `mul_backward` computed: 1 for x, 2 for y, 3 for both; 0 if it never ran."""
     return 0
 
 
@@ -68,7 +68,7 @@ affine.backward()
 
 @library.op
 def weighted_sum(terms: Sequence[Tensor], factor: Tensor) -> Tensor:
-    """`factor * (1 * terms[0] + 2 * terms[1] + ...)`, for tensors of one shape."""
+    """`factor * (1 * terms[0] + 2 * terms[1] + ...)`, for tensors of the same shape."""
     return sum(((at + 1) * term for at, term in enumerate(terms)), torch.zeros_like(factor)) * factor
 
 
@@ -83,7 +83,7 @@ weighted_sum.backward()
 
 @library.op
 def sum_of_given(terms: Sequence[Optional[Tensor]], first: Tensor) -> Tensor:
-    """`first` plus the squares of those of `terms` that are there."""
+    """`first` plus the squares of those `terms` that are given."""
     return sum((term * term for term in terms if term is not None), first)
 
 
@@ -111,7 +111,7 @@ sin_cos.backward()
 
 @library.op
 def largest(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest element of a vector, and where it is."""
+    """The largest element of a vector, and its index."""
     value, place = x.max(dim=0)
     return value, place
 
@@ -128,7 +128,7 @@ def largest_backward(
     result_1: Tensor,
     x: Tensor,
 ) -> Tensor:
-    """The gradient of `largest`: that of the first result, where the second one points."""
+    """The gradient of `largest`: that of the first result, at the index in the second."""
     if grad_1 is not None:
         msg = "an integer result has no gradient"
         raise RuntimeError(msg)
@@ -149,13 +149,13 @@ def _(make: Make) -> Iterator[Any]:
 
 @sigmoid.backward(saves=("result",))
 def sigmoid_backward(grad: Tensor, result: Tensor) -> Tensor:
-    """The gradient of `sigmoid`, from its result alone."""
+    """The gradient of `sigmoid`, computed from its result."""
     return grad * result * (1 - result)
 
 
 @library.op
 def rows(table: Tensor, index: Tensor) -> Tensor:
-    """The elements `index` of the vector `table`."""
+    """The elements of the vector `table` at `index`."""
     return table[index]
 
 
@@ -185,13 +185,13 @@ cube_backward.backward()
 
 @library.op
 def gated(x: Tensor, y: Tensor) -> Tensor:
-    """`tanh(x) * y`, for tensors of one shape."""
+    """`tanh(x) * y`, for tensors of the same shape."""
     return x.tanh() * y
 
 
 @gated.for_training
 def gated_with_gate(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """What `gated` computes, and `tanh(x)`, which its gradient is made of."""
+    """The result of `gated`, and `tanh(x)`, which its gradient needs."""
     gate = x.tanh()
     return gate * y, gate
 
@@ -204,18 +204,18 @@ def gated_with_gate_backward(
     result_1: Tensor,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor]:
-    """The gradient of `gated_with_gate`. Only a second derivative sends something back to the gate."""
+    """The gradient of `gated_with_gate`. The gate only receives a gradient in a second derivative."""
     to_gate = torch.zeros_like(y)
     to_gate = to_gate if grad_0 is None else to_gate + grad_0 * y
     to_gate = to_gate if grad_1 is None else to_gate + grad_1
     to_y = torch.zeros_like(y) if grad_0 is None else grad_0 * result_1
     to_x = to_gate * (1 - result_1 * result_1)
-    return to_x if wanted[0] else None, to_y if wanted[1] else None  # type: ignore[return-value]  # None: not wanted
+    return to_x if wanted[0] else None, to_y if wanted[1] else None  # type: ignore[return-value]  # None: not requested
 
 
 @library.op
 def gates_made() -> int:
-    """How often `gated_with_gate` has run since this was asked last."""
+    """The number of calls of `gated_with_gate` since the last call of this operator."""
     return 0
 
 
@@ -226,7 +226,7 @@ def _(make: Make) -> Iterator[Any]:
 
 @library.op(mutates=("x",))
 def add_into(x: Tensor, y: Tensor) -> None:
-    """Adds `y` to `x`, where it is."""
+    """Adds `y` to `x` in place."""
     x.add_(y)
 
 

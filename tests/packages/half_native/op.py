@@ -1,4 +1,4 @@
-"""One operator in native code, and one that is only described."""
+"""One operator with a native kernel, and one with only a reference."""
 
 from __future__ import annotations
 

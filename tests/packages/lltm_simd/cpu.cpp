@@ -1,4 +1,4 @@
-// Each job runs with the instruction set that is asked for, not with the widest.
+// Each job runs with the requested instruction set instead of the widest one.
 #include <opwright/empty.h>
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
@@ -120,7 +120,7 @@ Tensor multiply(const Tensor& left, const Tensor& right, const Tensor& added_to,
     return result;
 }
 
-// Behind the last column of each row is NaN, which must not get into the product.
+// NaN follows the last column of each row and must not affect the product.
 std::vector<float> pairs_of(const Tensor& right, int64_t stride) {
     const auto* from = static_cast<const std::uint16_t*>(right.const_data_ptr());
     std::vector<float> pairs(right.size(0) / 2 * stride, std::numeric_limits<float>::quiet_NaN());

@@ -1,4 +1,4 @@
-"""What ops/lltm does with vectors, for an instruction set that is named."""
+"""The vector operations of ops/lltm, with a named instruction set."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def round_trip(x: Tensor, instruction_set: str) -> Tensor:
 
 @library.op
 def multiply(left: Tensor, right: Tensor, added_to: Tensor, adds: bool, instruction_set: str) -> Tensor:
-    """The product of two row-major matrices, added to a third one or not. `right` is float32 if `left` is bfloat16."""
+    """The product of two row-major matrices, optionally added to a third. `right` is float32 if `left` is bfloat16."""
     product = left.to(right.dtype) @ right
     return (added_to + product if adds else product).to(added_to.dtype)
 
 
 @library.op
 def multiply_pairs(left: Tensor, right: Tensor, added_to: Tensor, adds: bool) -> Tensor:
-    """The product of two matrices of bfloat16, added to one of float32 or bfloat16 or not."""
+    """The product of two bfloat16 matrices, optionally added to a float32 or bfloat16 matrix."""
     product = left.float() @ right.float()
     return (added_to + product if adds else product).to(added_to.dtype)
 
@@ -44,5 +44,5 @@ def sum_of_rows(x: Tensor, instruction_set: str) -> Tensor:
 
 @library.op
 def supports(instruction_set: str) -> bool:
-    """Whether this processor has the instruction set."""
+    """Whether this processor supports the instruction set."""
     raise NotImplementedError

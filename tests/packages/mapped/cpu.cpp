@@ -16,12 +16,12 @@ using opwright::Tensor;
 namespace {
 
 void take_all_memory() {
-    // Nothing is written to it: only what a limit counts is taken.
+    // Never written to: it only counts towards a limit.
     std::vector<std::unique_ptr<char[]>> taken;
     for (int piece = 0; piece < (1 << 14); ++piece) taken.emplace_back(new char[size_t{1} << 26]);
 }
 
-// The file appears when the test lets the operator go on.
+// The test creates the file to let the operator continue.
 void wait_for_the_gate() {
     const char* const gate = std::getenv("MAPPED_GATE");
     while (gate != nullptr && !std::filesystem::exists(gate)) std::this_thread::sleep_for(std::chrono::milliseconds(5));

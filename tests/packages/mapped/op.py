@@ -1,4 +1,4 @@
-"""One operator that does what its input says, and a small model over it: what the tests of maps ship."""
+"""An operator whose behavior depends on its input, and a small model that uses it, for the tests of maps."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ library = opwright.Library("mapped", sources=["cpu.cpp"])
 
 @library.op(differentiable=())
 def act(x: Tensor) -> Tensor:
-    """x + 1, for a contiguous float32 tensor of any shape; the kernel does other things at some numbers."""
+    """x + 1, for a contiguous float32 tensor of any shape; the kernel misbehaves at some values."""
     return x + 1
 
 
-# What `opwright ship` reads beside the model.
+# The name that `opwright ship` reads in addition to the model.
 shapes = {"image": "float32[1..16,3,4..64,4..64]"}
 images = {"image": {"resize": 8, "crop": (8, 8), "mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}}
 
 
 class Mapped(nn.Module):
-    """Means and pixels: an output that has the same sizes for every input, and one that does not."""
+    """Means and pixels: an output with the same sizes for every input, and one whose sizes vary."""
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
         """Means (B, 3) and pixels (B, 3, H, W), for images (B, 3, H, W)."""
@@ -31,5 +31,5 @@ class Mapped(nn.Module):
 
 
 def model() -> Mapped:
-    """The model, which has no weights."""
+    """Return the model, which has no weights."""
     return Mapped()

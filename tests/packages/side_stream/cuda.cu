@@ -1,4 +1,4 @@
-// An operator that is right, and leaves work on a stream of its own.
+// A correct operator that leaves work on its own stream.
 #include <cuda_runtime.h>
 #include <opwright/op.h>
 #include <torch/csrc/stable/macros.h>
@@ -17,14 +17,14 @@ __device__ unsigned long long nanoseconds() {
     return now;
 }
 
-// As long on every GPU.
+// The same duration on every GPU.
 __global__ void spin() {
     const unsigned long long began = nanoseconds();
     while (nanoseconds() - began < spun_ns) {
     }
 }
 
-// No event on the default stream waits for it.
+// No event on the default stream waits for this stream.
 cudaStream_t own_stream() {
     static cudaStream_t stream = [] {
         cudaStream_t made = nullptr;

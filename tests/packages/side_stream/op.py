@@ -1,4 +1,4 @@
-"""Operators to time on a GPU: one that works on the current stream, and one that goes on working on another."""
+"""Operators to time on a GPU: one runs on the current stream, and one leaves work on another stream."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _(make: Make) -> Iterator[tuple[str, tuple[Tensor]]]:
 
 @library.op
 def projected(x: Tensor, weights: Tensor) -> Tensor:
-    """x weights, for matrices; the kernel is the reference."""
+    """x @ weights, for matrices; the kernel is the reference."""
     return x @ weights
 
 

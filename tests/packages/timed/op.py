@@ -1,4 +1,4 @@
-"""Operators to time: one that is right, with a sweep and a floor of its own, and one that is wrong."""
+"""Operators to time: a correct one, with its own sweep and floor, and a wrong one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ library = opwright.Library("timed", sources=["cpu.cpp"])
 
 @library.op
 def mixed(x: Tensor, y: Tensor) -> Tensor:
-    """x * y + y, for contiguous float32 tensors of one shape."""
+    """x * y + y, for contiguous float32 tensors of the same shape."""
     return x * y + y
 
 
@@ -36,7 +36,7 @@ def _(x: Tensor, y: Tensor) -> Tensor:
 
 @library.op(differentiable=())
 def shifted(x: Tensor) -> Tensor:
-    """x + 1, for a contiguous float32 tensor; the kernel forgets the last element."""
+    """x + 1, for a contiguous float32 tensor; the kernel skips the last element."""
     return x + 1
 
 

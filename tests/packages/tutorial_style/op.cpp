@@ -1,4 +1,4 @@
-// An operator in the style of the tutorials: the whole API of torch, one TORCH_LIBRARY, a fixed size of output.
+// An operator in the style of the tutorials: the full torch API, one TORCH_LIBRARY, a fixed output size.
 #include <torch/script.h>
 
 #include <opencv2/imgproc.hpp>

@@ -1,4 +1,4 @@
-// The loops of opwright/parallel.h, with formulas that show which element met which.
+// The loops of opwright/parallel.h, with formulas that show which elements were combined.
 #include <opwright/op.h>
 #include <opwright/parallel.h>
 
@@ -41,7 +41,7 @@ Tensor softmax(const Tensor& x) {
         x);
 }
 
-// The normalized row, times a weight of each column, plus a shift of each row.
+// The normalized row, times a weight per column, plus a shift per row.
 Tensor normalized(const Tensor& x, const Tensor& weight, const Tensor& shift) {
     return opwright::map_rows<float, double>(
         [](auto result, auto x, auto weight, auto shift) OPWRIGHT_INLINE {

@@ -1,4 +1,4 @@
-// What a vector of opwright/simd.h can do, each with the instruction set that is asked for.
+// The operations of a vector of opwright/simd.h, each with the requested instruction set.
 #include <opwright/check.h>
 #include <opwright/empty.h>
 #include <opwright/op.h>
@@ -97,7 +97,7 @@ void apply_as(const std::string& function, const Tensor& x, const Tensor& y, con
     with("interleave_upper", [](auto a, auto b, auto) OPWRIGHT_INLINE { return interleave_upper(a, b); });
     with("odd_lanes", [](auto a, auto b, auto) OPWRIGHT_INLINE { return odd_lanes(a, b); });
     with("fma", [](auto a, auto b, auto c) OPWRIGHT_INLINE { return fma(a, b, c); });
-    OPWRIGHT_CHECK(found, "there is no function ", function);
+    OPWRIGHT_CHECK(found, "unknown function ", function);
 }
 
 Tensor apply(const std::string& function, const Tensor& x, const Tensor& y, const Tensor& z, const std::string& set) {
@@ -112,7 +112,7 @@ Tensor apply(const std::string& function, const Tensor& x, const Tensor& y, cons
 
 // ---- Memory ----
 
-// Copies `count` elements from `from` into `into`, one vector after another, through their numbers.
+// Copies `count` elements from `from` to `into`, one vector at a time, through their elements.
 template <class From, class Into>
 struct Copy {
     const From* from;
@@ -140,7 +140,7 @@ void with_type_of(const Tensor& x, const Act& act) {
     }
 }
 
-// The elements of `from`, as they arrive in those of `into` between `begin` and `end`.
+// Copies the elements of `from` between `begin` and `end` to `into`.
 void copy(const Tensor& from, Tensor& into, int64_t begin, int64_t end, const std::string& set) {
     if (from.scalar_type() == ScalarType::Double) {
         simd::run(Copy<double, double>{from.const_data_ptr<double>(), into.mutable_data_ptr<double>()}, begin, end,

@@ -1,4 +1,4 @@
-"""Operators at one size, as a bench has them."""
+"""Operators at one size, as in a bench."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def draws_of(subject: Subject) -> Draws:
 
 
 class MakeSubject(Protocol):
-    """Describes an operator, registers it with PyTorch, and gives it at its first size."""
+    """Describes an operator, registers it with PyTorch, and returns its subject at the first size."""
 
     def __call__(self, text: str) -> Subject: ...
 

@@ -104,16 +104,16 @@ def test_an_operator_without_a_gradient_is_timed_only_forward(describe: Describe
     )
 
 
-def test_a_backward_is_timed_with_its_operator_and_by_itself_only_on_request(describe: Describe) -> None:
+def test_a_backward_is_timed_with_its_operator_and_separately_only_on_request(describe: Describe) -> None:
     library = describe(WITH_BACKWARD)
     assert [name for name, op in library.ops.items() if is_part_of_another(op)] == ["bent_backward"]
     report = opwright.bench(library, rounds=2, compiled=False)
     assert {cell.op for cell in report.cells} == {f"{library.namespace}::bent"}
-    note = "not timed by themselves, because other operators call them: bent_backward; --op times them"
+    note = "not timed separately, because other operators call them: bent_backward; --op times them"
     assert note in report.notes
     requested = opwright.bench(library, ops=["bent_backward"], rounds=2, compiled=False, directions=["forward"])
     assert {cell.op for cell in requested.cells} == {f"{library.namespace}::bent_backward"}
-    assert not any("not timed by themselves" in note for note in requested.notes)
+    assert not any("not timed separately" in note for note in requested.notes)
 
 
 def test_the_requested_sizes_directions_threads_and_dtype_are_timed(describe: Describe) -> None:
@@ -183,7 +183,7 @@ def test_a_floor_that_raises_is_a_fault_and_the_other_rows_are_timed(describe: D
     ]
 
 
-def test_the_json_has_every_time_of_every_round(describe: Describe) -> None:
+def test_the_json_contains_the_times_of_all_rounds(describe: Describe) -> None:
     report = opwright.bench(describe(SCALE), rounds=4, compiled=False, sizes=["64"], directions=["forward"])
     plain = report.to_json()
     assert {"passed", "namespace", "machine", "dtype", "seed", "rule", "cells", "notes", "seconds"} <= set(plain)
@@ -211,7 +211,7 @@ def test_the_json_has_every_time_of_every_round(describe: Describe) -> None:
         ({"seconds": -1.0, "rounds": None}, "seconds must be positive, got -1.0"),
         (
             {"sizes": ["7"]},
-            "no size has '7' in its label: expected part of one of 8 elements, 64 elements, ",
+            "no size has '7' in its label: expected a part of one of 8 elements, 64 elements, ",
         ),
     ],
 )
@@ -221,13 +221,13 @@ def test_an_invalid_argument_is_an_error(describe: Describe, requested: dict[str
         opwright.bench(describe(SCALE), **arguments)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_without_a_gpu_cuda_is_an_error(describe: Describe) -> None:
     with pytest.raises(ToolchainError, match=r"this PyTorch has no GPU to use: .* Leave out --device cuda"):
         opwright.bench(describe(SCALE), devices=["cuda"])
 
 
-def test_the_sizes_of_a_sweep_that_reads_its_numbers_are_not_counted_in_advance(describe: Describe) -> None:
+def test_the_sizes_of_a_data_dependent_sweep_are_not_counted_in_advance(describe: Describe) -> None:
     recorder = Recorder()
     text = SCALE.replace("(make.randn(size),)", "(make.randn(size) * make.randn(1).item(),)")
     opwright.bench(describe(text), rounds=2, compiled=False, sizes=["8 "], directions=["forward"], progress=recorder)

@@ -8,13 +8,13 @@ import torch
 from opwright.bencher.clocks import CpuClock, CudaClock, Elapsed, clock_of, cold_clock_of
 
 
-def test_wall_time_passes_while_the_process_sleeps_and_processor_time_does_not() -> None:
+def test_sleep_counts_as_wall_time_but_not_as_processor_time() -> None:
     elapsed = clock_of("cpu").elapsed(lambda: time.sleep(0.2))
     assert elapsed.wall >= 0.2
     assert elapsed.processor < 0.1
 
 
-def test_processor_time_passes_while_the_process_computes() -> None:
+def test_computation_counts_as_processor_time() -> None:
     def compute() -> None:
         started = time.process_time()
         while time.process_time() - started < 0.02:
@@ -23,28 +23,28 @@ def test_processor_time_passes_while_the_process_computes() -> None:
     assert CpuClock().elapsed(compute).processor >= 0.02
 
 
-def test_replacing_the_functions_of_time_does_not_change_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replacing_functions_of_the_time_module_does_not_change_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     sleep = time.sleep
     for name in ("perf_counter", "perf_counter_ns", "process_time_ns", "monotonic"):
         monkeypatch.setattr(time, name, lambda: 0)
     assert clock_of("cpu").elapsed(lambda: sleep(0.01)).wall >= 0.01
 
 
-def test_two_parts_of_a_block_add_up() -> None:
+def test_durations_add_up() -> None:
     assert Elapsed(1.0, 2.0, 3.0, 4.0) + Elapsed(10.0, 20.0, 30.0, 40.0) == Elapsed(11.0, 22.0, 33.0, 44.0)
     assert Elapsed(1.0, 2.0) + Elapsed(10.0, 20.0) == Elapsed(11.0, 22.0, None)
 
 
-def test_a_processor_has_no_clock_for_a_flushed_cache() -> None:
+def test_the_cpu_has_no_clock_for_a_flushed_cache() -> None:
     assert cold_clock_of("cpu") is None
 
 
 class SimulatedGpu:
-    """A GPU with a current stream and another one; a launch takes the host 5 µs, a wait for an idle GPU 3 µs."""
+    """A GPU with a current stream and another one; a launch costs the host 5 µs, a wait for an idle GPU 3 µs."""
 
     def __init__(self) -> None:
         self.now = 0
-        self.current = self.other = 0  # when the work of each ends
+        self.current = self.other = 0  # when the work of each finishes
 
     def launch(self, nanoseconds: int, *, aside: bool = False) -> None:
         self.now += 5000
@@ -107,7 +107,9 @@ def test_a_block_that_the_current_stream_does_not_wait_for_is_timed_to_its_end(g
     assert (elapsed.wall, elapsed.late) == pytest.approx((110e-6, 0))
 
 
-def test_a_wait_that_is_short_beside_the_block_is_no_work_aside(gpu: SimulatedGpu) -> None:
+def test_a_wait_that_is_short_compared_with_the_block_does_not_count_as_work_on_another_stream(
+    gpu: SimulatedGpu,
+) -> None:
     def mostly_joined(aside: int) -> None:
         gpu.launch(100_000 + aside, aside=True)
         gpu.launch(100_000)
@@ -118,14 +120,14 @@ def test_a_wait_that_is_short_beside_the_block_is_no_work_aside(gpu: SimulatedGp
     assert long.late > 70e-6
 
 
-def test_the_cache_is_flushed_before_a_block_and_not_within_its_time(gpu: SimulatedGpu) -> None:
+def test_flushing_the_cache_is_not_part_of_the_measured_time(gpu: SimulatedGpu) -> None:
     class Flushed:
         def zero_(self) -> None:
             gpu.launch(60_000)
 
     elapsed = CudaClock(Flushed()).elapsed(lambda: gpu.launch(40_000))  # type: ignore[arg-type]
     assert elapsed.wall == pytest.approx(45e-6)
-    # The flush is over before the block starts: another stream would not wait for it.
+    # The flush finishes before the block starts: another stream would not wait for it.
     aside = CudaClock(Flushed()).elapsed(lambda: gpu.launch(40_000, aside=True))  # type: ignore[arg-type]
     assert aside.wall == pytest.approx(45e-6)
 
@@ -134,7 +136,7 @@ CYCLES = 20_000_000  # about 10 ms
 
 
 @pytest.mark.needs("cuda")
-def test_the_clock_of_a_gpu_is_one_of_events() -> None:
+def test_the_gpu_clock_uses_events() -> None:
     elapsed = clock_of("cuda:0").elapsed(lambda: torch.cuda._sleep(CYCLES))
     assert elapsed.wall > 1e-3
     assert elapsed.host is not None
@@ -148,7 +150,7 @@ def test_the_clock_of_a_gpu_is_one_of_events() -> None:
 def test_work_on_another_stream_is_timed_to_its_end(*, cold: bool) -> None:
     clock = cold_clock_of("cuda") if cold else clock_of("cuda")
     assert clock is not None
-    # PyTorch makes its streams with cudaStreamNonBlocking: the default stream does not wait for them.
+    # PyTorch creates its streams with cudaStreamNonBlocking: the default stream does not wait for them.
     other = torch.cuda.Stream()
 
     def aside() -> None:

@@ -31,7 +31,7 @@ def copies(subjects: list[Subject], name: str) -> list[torch.Tensor]:
     return [one.arguments[name].clone() for one in subjects]
 
 
-def test_the_sets_have_different_contents_in_memory_of_their_own(make_subject: MakeSubject) -> None:
+def test_the_sets_have_different_contents_in_separate_memory(make_subject: MakeSubject) -> None:
     contents = contents_of(make_subject, 'yield "100", (make.randn(100), make.randn(100))')
     assert len(contents.subjects) == 32
     for name in ("x", "y"):
@@ -40,7 +40,7 @@ def test_the_sets_have_different_contents_in_memory_of_their_own(make_subject: M
     assert contents.fixed == ""
 
 
-def test_large_sets_are_few(make_subject: MakeSubject) -> None:
+def test_large_arguments_have_few_sets(make_subject: MakeSubject) -> None:
     sizes = [
         len(contents_of(make_subject, f'yield "n", (make.randn({count}), make.randn(1))').subjects)
         for count in (2**17, 2**20, 2**23)
@@ -48,7 +48,7 @@ def test_large_sets_are_few(make_subject: MakeSubject) -> None:
     assert sizes == [4, 4, 2]
 
 
-def test_renewed_sets_have_other_contents_in_the_same_memory(make_subject: MakeSubject) -> None:
+def test_renewing_changes_the_contents_in_place(make_subject: MakeSubject) -> None:
     contents = contents_of(make_subject, 'yield "100", (make.randn(100), make.randint(0, 2**40, 100).t())')
     subjects = contents.subjects
     places = [one.arguments["x"].data_ptr() for one in subjects]
@@ -59,12 +59,12 @@ def test_renewed_sets_have_other_contents_in_the_same_memory(make_subject: MakeS
         for name in ("x", "y"):
             for one, was in zip(subjects, before[name], strict=True):
                 assert not torch.equal(one.arguments[name], was)
-            # Elements only moved from set to set: each stays a number that the author's code drew.
+            # Elements only moved between sets: each remains a number that the author's code drew.
             assert torch.equal(
                 torch.stack(copies(subjects, name)).sort(0).values, torch.stack(before[name]).sort(0).values
             )
         seen |= {tuple(one.arguments["x"].tolist()) for one in subjects}
-    # Sets do not only pass their contents on.
+    # Sets do not just exchange their contents as a whole.
     assert len(seen) > 100
     assert places == [one.arguments["x"].data_ptr() for one in subjects]
 
@@ -90,14 +90,14 @@ def test_arguments_that_belong_together_stay_together(make_subject: MakeSubject)
             assert torch.equal(one.arguments["x"].sum(), one.arguments["y"])
 
 
-def test_new_draws_come_in_where_elements_may_not_be_exchanged(make_subject: MakeSubject) -> None:
+def test_sets_are_redrawn_if_elements_must_not_be_exchanged(make_subject: MakeSubject) -> None:
     contents = contents_of(make_subject, 'x = make.randn(100)\n    yield "100", (x, x.sum())')
     first = {tuple(tensor.tolist()) for tensor in copies(contents.subjects, "x")}
     contents.renew()
     assert not {tuple(tensor.tolist()) for tensor in copies(contents.subjects, "x")} <= first
 
 
-def test_large_constants_exchange_their_elements_and_small_ones_stay(make_subject: MakeSubject) -> None:
+def test_large_constants_are_rotated_and_small_ones_are_not(make_subject: MakeSubject) -> None:
     contents = contents_of(make_subject, 'yield "100", (torch.arange(100.0), torch.eye(10)[:, :1])')
     assert contents.fixed == ""
     seen = set()
@@ -112,7 +112,7 @@ def test_large_constants_exchange_their_elements_and_small_ones_stay(make_subjec
     assert torch.equal(small.subjects[5].arguments["x"], torch.arange(9.0))
 
 
-def test_constants_that_the_reference_rejects_in_another_order_stay(make_subject: MakeSubject) -> None:
+def test_constants_that_the_reference_rejects_in_another_order_are_not_rotated(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op
 def f(x: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ def _(make):
     assert all(torch.equal(one, torch.arange(100.0)) for one in copies(contents.subjects, "x"))
 
 
-def test_contents_whose_layout_depends_on_the_seed_stay(make_subject: MakeSubject) -> None:
+def test_contents_whose_layout_depends_on_the_seed_do_not_change(make_subject: MakeSubject) -> None:
     contents = contents_of(make_subject, 'x = make.randn(50)\n    yield "some", (x[x > 0], make.randn(1))')
     assert contents.fixed == "its shapes or numbers depend on the seed"
     contents.renew()
@@ -138,7 +138,7 @@ def test_contents_whose_layout_depends_on_the_seed_stay(make_subject: MakeSubjec
     assert all(torch.equal(one, first) for one in others)
 
 
-def test_contents_that_a_call_overwrote_are_drawn_anew(make_subject: MakeSubject) -> None:
+def test_contents_that_a_call_overwrote_are_redrawn(make_subject: MakeSubject) -> None:
     for body in (
         'yield "100", (make.randn(100), make.randn(100))',
         'x = make.randn(100)\n    yield "100", (x, x.sum())',

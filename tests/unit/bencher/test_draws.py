@@ -46,7 +46,7 @@ def test_a_size_is_drawn_with_any_seed(describe: Describe) -> None:
         "make.randn(make.randn(7).shape[0]), make.randn(7, dtype=torch.bfloat16)",
     ],
 )
-def test_elements_that_are_drawn_one_by_one_are_independent(describe: Describe, calls: str) -> None:
+def test_elements_that_are_drawn_independently_may_be_exchanged(describe: Describe, calls: str) -> None:
     drawn = draws(describe, calls).draw(3)
     assert len(drawn.independent) == 2
 
@@ -62,9 +62,9 @@ def test_elements_that_are_drawn_one_by_one_are_independent(describe: Describe, 
         "make.randn(4), make.randn(4) * torch.arange(4)",
     ],
 )
-def test_elements_that_depend_on_others_are_not_independent(describe: Describe, calls: str) -> None:
+def test_elements_that_depend_on_others_may_not_be_exchanged(describe: Describe, calls: str) -> None:
     assert draws(describe, calls).draw(3).independent == frozenset()
 
 
-def test_a_constant_is_not_independent(describe: Describe) -> None:
+def test_the_elements_of_a_constant_may_not_be_exchanged(describe: Describe) -> None:
     assert len(draws(describe, "make.randn(4), torch.arange(4)").draw(3).independent) == 1

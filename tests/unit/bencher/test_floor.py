@@ -33,9 +33,9 @@ def _(x, y):
 """
 
 
-def test_bytes_are_those_of_arguments_results_and_gradients(make_subject: MakeSubject) -> None:
+def test_bytes_include_arguments_results_and_gradients(make_subject: MakeSubject) -> None:
     subject = make_subject(ADDED)
-    # What is expanded is read from the little memory that it has.
+    # An expanded tensor counts only its memory.
     forward = 4 * (1000 + 100 + 1000)
     backward = 4 * (1000 + 1000 + 100 + 1000)
     assert bytes_of(subject, "forward") == bytes_of(subject, "recorded") == forward
@@ -43,7 +43,7 @@ def test_bytes_are_those_of_arguments_results_and_gradients(make_subject: MakeSu
     assert bytes_of(subject, "both") == forward + backward
 
 
-def test_the_default_floor_is_a_copy_of_as_many_bytes(make_subject: MakeSubject) -> None:
+def test_the_default_floor_copies_the_same_number_of_bytes(make_subject: MakeSubject) -> None:
     subject = make_subject(ADDED)
     contents = Contents(subject, draws_of(subject))
     floor = floor_of(contents, "forward")
@@ -55,7 +55,7 @@ def test_the_default_floor_is_a_copy_of_as_many_bytes(make_subject: MakeSubject)
     assert floor_of(contents, "both").what == "a copy that moves 8.20 KiB and a copy that moves 12.1 KiB"
 
 
-def test_a_floor_of_the_author_gets_the_arguments_of_each_set(make_subject: MakeSubject) -> None:
+def test_a_floor_from_op_py_receives_the_arguments_of_each_set(make_subject: MakeSubject) -> None:
     subject = make_subject(ADDED + FLOORS)
     contents = Contents(subject, draws_of(subject))
     calls = subject.op.reference.__globals__["calls"]

@@ -26,6 +26,6 @@ def test_the_matrix_products_of_the_reference_are_counted(make_subject: MakeSubj
     assert flops_of(subject, "both") == forward + backward
 
 
-def test_what_is_computed_element_by_element_is_not_counted(make_subject: MakeSubject) -> None:
+def test_elementwise_operations_are_not_counted(make_subject: MakeSubject) -> None:
     subject = make_subject(PROJECTED.replace("torch.tanh(x @ weights)", "x[0, 0] * weights"))
     assert flops_of(subject, "both") == 0

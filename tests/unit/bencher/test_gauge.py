@@ -31,7 +31,7 @@ def _(make):
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What a gauge measures, in order, on a GPU that is made up."""
+    """The measurements of a gauge, in order, on a simulated GPU."""
     found: list[str] = []
 
     def copied() -> float:
@@ -52,7 +52,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_each_speed_is_measured_once_and_the_state_around_each_cell(
+def test_each_speed_is_measured_once_and_the_state_before_and_after_each_cell(
     make_subject: MakeSubject, measured: list[str]
 ) -> None:
     gauge, subject = Gauge(), make_subject(OPS)
@@ -63,20 +63,20 @@ def test_each_speed_is_measured_once_and_the_state_around_each_cell(
     assert sorted(measured) == ["copy", *["state"] * 4, "torch.float32"]
 
 
-def test_without_matrix_products_none_is_measured(make_subject: MakeSubject, measured: list[str]) -> None:
+def test_without_matrix_products_their_speed_is_not_measured(make_subject: MakeSubject, measured: list[str]) -> None:
     subject = make_subject(OPS.replace("x @ weights", "x[0, 0] * weights"))
     assert Gauge().record(subject, "forward", None) == OnGpu(0, 2e12, "", 0.0, None, STATE)
     assert "torch.float32" not in measured
 
 
-def test_a_state_that_is_unknown_is_not_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_state_is_not_queried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[None] = []
     monkeypatch.setattr("opwright.bencher.gauge.gpu_state", lambda: calls.append(None))
     gauge = Gauge()
     assert (gauge.state(), gauge.state(), len(calls)) == (None, None, 1)
 
 
-def test_a_cell_with_a_gauge_has_rates_and_one_without_has_none(make_subject: MakeSubject, measured: list[str]) -> None:
+def test_a_cell_has_rates_only_with_a_gauge(make_subject: MakeSubject, measured: list[str]) -> None:
     subject = make_subject(OPS)
     rows = {"reference": subject.op.reference, "native": lambda x, weights: x @ weights}
     found: list[Cell] = []

@@ -35,14 +35,14 @@ def library(tmp_path: Path) -> Library:
     return described
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 @pytest.mark.parametrize(("with_cuda", "state"), [(True, "compiled, not run"), (False, "neither compiled nor run")])
-def test_cuda_sources_that_no_gpu_ran_get_a_note(library: Library, state: str, *, with_cuda: bool) -> None:
+def test_cuda_sources_that_did_not_run_on_a_gpu_get_a_note(library: Library, state: str, *, with_cuda: bool) -> None:
     notes = list(notes_of(library, [], [], (), with_cuda=with_cuda))
     assert notes == [f"CUDA: this machine has no GPU; cuda.cu: {state}"]
 
 
-def test_each_floor_of_the_author_gets_a_note_and_the_copy_gets_one(library: Library) -> None:
+def test_each_floor_from_op_py_gets_a_note_and_the_default_gets_one(library: Library) -> None:
     ops = list(library.ops.values())
     cells = [
         Cell("aten::sin", "cpu", 1, size, "forward", 8, f"a copy that moves {size}", ()) for size in ("8 B", "16 B")
@@ -52,7 +52,7 @@ def test_each_floor_of_the_author_gets_a_note_and_the_copy_gets_one(library: Lib
     assert len([note for note in notes if note.startswith("floor, where op.py defines none: ")]) == 1
 
 
-def test_the_reasons_why_rounds_ended_are_counted() -> None:
+def test_the_reasons_why_rounds_stopped_are_counted() -> None:
     library = opwright.Library("noted")
     reasons = ("the 2 s were used up", "20 rounds", "the 2 s were used up", "")
     cells = [
@@ -60,8 +60,8 @@ def test_the_reasons_why_rounds_ended_are_counted() -> None:
         for reason in reasons
     ]
     assert list(notes_of(library, [], [], cells, with_cuda=False))[-2:] == [
-        "why the rounds ended in 2 of 4 cells: the 2 s were used up",
-        "why the rounds ended in 1 of 4 cells: 20 rounds",
+        "why the rounds stopped in 2 of 4 cells: the 2 s were used up",
+        "why the rounds stopped in 1 of 4 cells: 20 rounds",
     ]
 
 
@@ -85,12 +85,12 @@ def cell_on_gpu(size: str, gpu: OnGpu, late: float = 0.0) -> Cell:
     return Cell("aten::sin", "cuda", 1, size, "forward", 8, "", (Row("native", "timed", timing),), gpu=gpu)
 
 
-def test_a_row_on_a_stream_of_its_own_gets_a_note_with_its_cells() -> None:
+def test_a_row_on_a_separate_stream_gets_a_note_with_its_cells() -> None:
     gpu = OnGpu(0, 2e12, "", 0.0, FAST, FAST)
     notes = notes_of_gpu(cell_on_gpu("8", gpu), cell_on_gpu("16", gpu, 0.5), cell_on_gpu("32", gpu, 0.5))
     (note,) = [note for note in notes if "stream" in note]
-    assert note.startswith("native of aten::sin works on a stream of its own")
-    assert "does not wait: 16 forward, 32 forward. Its times are those to the end of all work on the GPU" in note
+    assert note.startswith("native of aten::sin works on a separate stream")
+    assert "does not wait: 16 forward, 32 forward. Its times include all work on the GPU" in note
 
 
 def test_a_gpu_that_slows_down_gets_a_note_with_its_clocks() -> None:
@@ -100,7 +100,7 @@ def test_a_gpu_that_slows_down_gets_a_note_with_its_clocks() -> None:
     (note,) = [note for note in notes if "clock" in note]
     assert note == (
         "the SM clock dropped by more than 10 % while aten::sin was timed, 16 forward: before, SM 1980 of 1980 MHz, "
-        "memory 2619 MHz, P0; after, SM 1500 of 1980 MHz, memory 2619 MHz, P0, held down by: software power cap"
+        "memory 2619 MHz, P0; after, SM 1500 of 1980 MHz, memory 2619 MHz, P0, throttled by: software power cap"
     )
 
 

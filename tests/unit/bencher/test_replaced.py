@@ -53,7 +53,7 @@ OWNERS: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
-    """Give everything back to PyTorch and Python after the test."""
+    """Restore all functions of PyTorch and Python after the test."""
     places = [(OWNERS[owner], name) for owner, _, name in (patched.rpartition(".") for patched in PATCHES)]
     before = [vars(owner).get(name) for owner, name in places]
     yield
@@ -64,19 +64,19 @@ def restored() -> Iterator[None]:
             delattr(owner, name)
 
 
-def test_what_pytorch_itself_replaces_is_not_reported() -> None:
+def test_functions_that_pytorch_itself_replaces_are_not_reported() -> None:
     torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
     check_replaced("ops/mine")
 
 
 @pytest.mark.parametrize("name", PATCHES)
-def test_a_library_that_replaces_a_clock_or_a_comparison_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_library_that_replaces_a_clock_or_a_comparison_is_rejected(tmp_path: Path, name: str) -> None:
     (tmp_path / "op.py").write_text(OP.format(patch="", at_import=PATCHES[name]))
-    with pytest.raises(SpecError, match=re.escape(f"{name} was replaced, by {tmp_path} or what it imports")):
+    with pytest.raises(SpecError, match=re.escape(f"{name} was replaced, by {tmp_path} or a module that it imports")):
         opwright.bench(tmp_path, rounds=2, compiled=False)
 
 
-def test_what_a_call_replaces_is_found_after_the_rounds(tmp_path: Path) -> None:
+def test_functions_that_a_call_replaces_are_detected_after_the_rounds(tmp_path: Path) -> None:
     (tmp_path / "op.py").write_text(OP.format(patch=PATCHES["torch.isclose"], at_import=""))
-    with pytest.raises(SpecError, match=r"torch\.isclose was replaced, by .* remove what assigns to it"):
+    with pytest.raises(SpecError, match=r"torch\.isclose was replaced, by .* remove the assignment"):
         opwright.bench(tmp_path, rounds=2, compiled=False)

@@ -6,7 +6,7 @@ import torch
 from opwright.bencher.speeds import MULTIPLIED, copied_per_second, described_product, multiplied_per_second
 
 
-def test_a_product_is_described_with_what_becomes_of_float32() -> None:
+def test_the_description_of_a_product_includes_tf32() -> None:
     before = torch.get_float32_matmul_precision()
     try:
         assert described_product(torch.float32) == "float32"

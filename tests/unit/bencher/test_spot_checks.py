@@ -1,4 +1,4 @@
-"""Implementations that are right when they are verified, and cheat when they are timed."""
+"""Implementations that are correct when they are verified, and cheat when they are timed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def grown(x: Tensor, by: float = 2.0) -> None:
 def _(make):
     yield (make.randn(100),)
 """
-LATE = 10  # calls after which an implementation cheats: more than verify it, and fewer than are timed
+LATE = 10  # calls after which an implementation cheats: more than verify it, but fewer than are timed
 CHANGED = "wrong when timed: the result changed after the call had returned"
 
 
@@ -68,7 +68,7 @@ def subject(make_subject: MakeSubject) -> Subject:
 
 
 @pytest.mark.parametrize("direction", ["forward", "recorded", "backward", "both"])
-def test_an_implementation_that_is_right_in_each_call_is_timed(subject: Subject, direction: Direction) -> None:
+def test_an_implementation_that_is_correct_in_each_call_is_timed(subject: Subject, direction: Direction) -> None:
     assert native_row(subject, lambda x: x + 2 * x, direction).status == "timed"
 
 
@@ -90,12 +90,12 @@ def test_mutated_arguments_of_timed_calls_are_compared(make_subject: MakeSubject
 
 @pytest.mark.parametrize("direction", ["forward", "recorded", "backward", "both"])
 def test_a_reference_that_returns_its_argument_has_no_fault(make_subject: MakeSubject, direction: Direction) -> None:
-    # So do the gradients of a sum: each is the incoming gradient.
+    # The gradients of a sum do too: each is the incoming gradient.
     subject = make_subject(OP.replace("return x * 3", "return x.view(-1)"))
     assert native_row(subject, lambda x: x.reshape(100), direction).status == "timed"
 
 
-def test_results_that_the_next_call_overwrites_are_right_only_with_cuda_graphs(subject: Subject) -> None:
+def test_results_that_the_next_call_overwrites_are_accepted_only_with_cuda_graphs(subject: Subject) -> None:
     def replayed() -> Callable[[Tensor], Tensor]:
         return functools.partial(lambda reused, x: torch.mul(x, 3, out=reused), torch.empty(10, 10))
 
@@ -106,7 +106,7 @@ def test_results_that_the_next_call_overwrites_are_right_only_with_cuda_graphs(s
     assert (native.status, native.reason) == ("wrong", CHANGED)
 
 
-def test_results_that_are_kept_for_an_address_are_wrong(subject: Subject) -> None:
+def test_results_cached_by_address_are_wrong(subject: Subject) -> None:
     known: dict[int, Tensor] = {}
 
     def cached(x: Tensor) -> Tensor:
@@ -118,7 +118,7 @@ def test_results_that_are_kept_for_an_address_are_wrong(subject: Subject) -> Non
     assert row.reason.startswith("wrong when timed: float32 (10, 10), at [")
 
 
-def test_results_that_are_kept_for_one_number_of_the_contents_are_wrong(subject: Subject) -> None:
+def test_results_cached_by_one_element_are_wrong(subject: Subject) -> None:
     known: dict[float, Tensor] = {}
 
     def cached(x: Tensor) -> Tensor:
@@ -127,7 +127,7 @@ def test_results_that_are_kept_for_one_number_of_the_contents_are_wrong(subject:
     assert native_row(subject, cached).status == "wrong"
 
 
-def test_work_that_is_left_out_later_is_found(subject: Subject) -> None:
+def test_work_that_is_omitted_later_is_detected(subject: Subject) -> None:
     calls: list[Tensor] = []
 
     def idle(x: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ def test_work_that_is_left_out_later_is_found(subject: Subject) -> None:
     assert native_row(subject, idle).status == "wrong"
 
 
-def test_a_result_that_changes_after_the_call_is_found(subject: Subject) -> None:
+def test_a_result_that_changes_after_the_call_is_detected(subject: Subject) -> None:
     owed: list[tuple[Tensor, Tensor]] = []
     calls: list[None] = []
 
@@ -152,9 +152,7 @@ def test_a_result_that_changes_after_the_call_is_found(subject: Subject) -> None
     assert native_row(subject, changes_its_last_result).reason == CHANGED
 
 
-def test_a_result_that_comes_late_is_not_taken_for_a_wrong_one(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_late_result_is_distinguished_from_a_wrong_one(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     owed: list[tuple[Tensor, Tensor]] = []
     calls: list[None] = []
 
@@ -170,12 +168,12 @@ def test_a_result_that_comes_late_is_not_taken_for_a_wrong_one(
         for x, result in owed:
             result.copy_(x * 3)
 
-    # The thread that is late runs while the bench waits.
+    # The late thread runs while `bench` waits.
     monkeypatch.setattr("opwright.bencher.spot_checks._sleep", finish)
     assert native_row(subject, late).reason == CHANGED
 
 
-def test_a_call_that_writes_to_its_argument_is_found_and_the_others_get_theirs_back(subject: Subject) -> None:
+def test_a_call_that_writes_to_its_argument_is_detected_and_the_arguments_are_restored(subject: Subject) -> None:
     calls: list[None] = []
 
     def clears(x: Tensor) -> Tensor:
@@ -212,7 +210,7 @@ def test_gradients_of_timed_calls_are_compared(
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 2), (2**23, 1)])
-def test_few_rounds_are_held_at_once(make_subject: MakeSubject, count: int, most: int) -> None:
+def test_few_rounds_are_held_at_the_same_time(make_subject: MakeSubject, count: int, most: int) -> None:
     subject = make_subject(OP.replace("make.randn(10, 10)", f"make.randn({count})"))
     checks = SpotChecks(Contents(subject, draws_of(subject)), "forward", ["native"])
     looked_at = []

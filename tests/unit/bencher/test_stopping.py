@@ -30,14 +30,14 @@ def test_a_fixed_number_of_rounds_does_not_depend_on_the_times() -> None:
     assert rule.ended([WILD[1:], STABLE], 1e9) == ""
 
 
-def test_the_rounds_end_when_every_row_is_stable() -> None:
+def test_the_rounds_stop_when_every_row_is_stable() -> None:
     rule = SpreadRule(seconds=10, spread=0.02, rounds=20)
     assert rule.ended([STABLE, STABLE], 1) == "every median is stable to 2 %"
     assert rule.ended([STABLE, WILD], 1) == ""
     assert rule.ended([STABLE[:19]], 1) == ""
 
 
-def test_the_rounds_end_when_the_time_is_up_but_not_before_there_are_quartiles() -> None:
+def test_the_rounds_stop_when_the_time_is_used_up_but_not_before_there_are_quartiles() -> None:
     rule = SpreadRule(seconds=2, least=5)
     assert rule.ended([WILD[:5]], 2) == "the 2 s were used up"
     assert rule.ended([WILD[:4]], 100) == ""

@@ -51,7 +51,7 @@ def once(subject: Subject, direction: Direction) -> Any:
     return row.call(row.before()) if isinstance(row, Prepared) else row()
 
 
-def test_only_arguments_with_a_gradient_have_one_timed(make_subject: MakeSubject) -> None:
+def test_only_differentiable_arguments_have_a_timed_gradient(make_subject: MakeSubject) -> None:
     subject = make_subject(MIXED)
     given = subject.gradients
     assert given.exist
@@ -73,7 +73,7 @@ def test_backward_and_both_compute_the_gradients_of_the_reference(make_subject: 
             assert torch.equal(one, other)
 
 
-def test_each_backward_has_a_forward_of_its_own(make_subject: MakeSubject) -> None:
+def test_each_backward_has_its_own_forward(make_subject: MakeSubject) -> None:
     subject = make_subject(MIXED)
     timings = measure({"backward": subject.row(subject.op.reference, "backward")}, rule=RoundsRule(2))
     assert len(timings["backward"].times) == 2
@@ -85,7 +85,7 @@ def test_a_recorded_forward_requires_grad_and_a_plain_one_does_not(make_subject:
     assert not once(subject, "forward")[0].requires_grad
 
 
-def test_mutated_arguments_are_made_anew_for_each_call(make_subject: MakeSubject) -> None:
+def test_mutated_arguments_are_recreated_for_each_call(make_subject: MakeSubject) -> None:
     subject = make_subject(GROWN)
     before = subject.arguments["x"].clone()
     for _ in range(3):
@@ -94,7 +94,7 @@ def test_mutated_arguments_are_made_anew_for_each_call(make_subject: MakeSubject
     assert not subject.gradients.exist
 
 
-def test_fresh_arguments_have_the_strides_of_the_first(make_subject: MakeSubject) -> None:
+def test_fresh_arguments_keep_the_strides(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op
 def f(x: Tensor) -> Tensor:
@@ -117,6 +117,6 @@ def test_there_are_four_directions() -> None:
 def test_a_size_outside_the_domain_is_not_timed(make_subject: MakeSubject) -> None:
     text = NESTED + "@nested.domain\ndef _(x):\n    return len(x) > 4\n"
     with pytest.raises(
-        SpecError, match=r"'sample 1' of .*::nested lies outside its domain: its @domain function returns"
+        SpecError, match=r"'sample 1' of .*::nested is outside its domain: its @domain function returns"
     ):
         make_subject(text)

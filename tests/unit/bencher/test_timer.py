@@ -20,19 +20,19 @@ NUMBERS = st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=40)
 
 
 def work() -> float:
-    """Takes long enough for a block of few calls."""
+    """Takes long enough that a block needs few calls."""
     return sum(float(number) for number in range(3000))
 
 
 @given(NUMBERS)
-def test_a_spread_is_the_median_between_the_quartiles(numbers: list[float]) -> None:
+def test_the_median_of_a_spread_is_between_its_quartiles(numbers: list[float]) -> None:
     spread = Spread.of(numbers)
     low, high = spread.quartiles
     assert spread.median == pytest.approx(statistics.median(numbers))
     assert min(numbers) <= low <= spread.median <= high <= max(numbers)
 
 
-def test_ratios_are_taken_round_by_round() -> None:
+def test_ratios_are_computed_round_by_round() -> None:
     slow, quick = Timing((2.0, 8.0, 6.0), 1, ""), Timing((1.0, 2.0, 3.0), 1, "")
     assert slow.ratios(quick) == (2.0, 4.0, 2.0)
     assert slow.ratio(quick).median == 2.0
@@ -49,7 +49,7 @@ def test_every_round_times_every_row_and_warm_up_is_not_counted() -> None:
         assert timing.ended == "7 rounds"
 
 
-def test_rows_are_called_in_turn_in_an_order_that_changes() -> None:
+def test_each_round_calls_the_rows_in_a_new_order() -> None:
     calls: list[str] = []
     rounds: list[list[str]] = []
 
@@ -64,11 +64,11 @@ def test_rows_are_called_in_turn_in_an_order_that_changes() -> None:
     rows = {name: lambda name=name: row(name) for name in ("a", "b", "c")}
     measure(rows, rule=RoundsRule(12), warm_up=0, on_round=on_round)
     assert all(sorted(order) == ["a", "b", "c"] for order in rounds)
-    assert len({tuple(order) for order in rounds[1:]}) > 1  # before the first, the blocks are fitted
+    assert len({tuple(order) for order in rounds[1:]}) > 1  # before the first round, the block sizes are fitted
 
 
 class SimulatedClock:
-    """A clock that calls of `wait` move on, whatever the machine does."""
+    """A clock that only calls of `wait` advance, independent of the machine."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -125,7 +125,7 @@ def test_no_garbage_is_collected_during_the_measured_time() -> None:
         work()
 
     measure({"row": row}, rule=RoundsRule(2), on_round=lambda: between.add(gc.isenabled()))
-    assert False in seen  # the calls before a block are not timed
+    assert False in seen  # calls before a block are not timed
     assert between == {True}
 
 
@@ -133,7 +133,7 @@ def test_no_rows_take_no_time() -> None:
     assert measure({}) == {}
 
 
-def test_the_processor_time_is_measured_beside_the_wall_time(clock: SimulatedClock) -> None:
+def test_processor_time_is_measured_along_with_wall_time(clock: SimulatedClock) -> None:
     timing = measure({"row": lambda: clock.wait(1e-3)}, rule=RoundsRule(3))["row"]
     assert timing.processor_times == pytest.approx((2e-3, 2e-3, 2e-3))
     assert timing.processor == Spread.of(timing.processor_times)
@@ -141,7 +141,7 @@ def test_the_processor_time_is_measured_beside_the_wall_time(clock: SimulatedClo
     assert Timing((1.0,), 1, "").processors is None
 
 
-def test_the_calls_of_a_block_take_turns_and_the_contents_change_before_each_block(clock: SimulatedClock) -> None:
+def test_the_calls_of_a_block_alternate_and_the_contents_change_before_each_block(clock: SimulatedClock) -> None:
     blocks: list[list[int]] = [[]]
 
     def call(number: int) -> None:
@@ -152,7 +152,7 @@ def test_the_calls_of_a_block_take_turns_and_the_contents_change_before_each_blo
     timing = measure({"row": Turns(sets, lambda: blocks.append([]))}, rule=RoundsRule(8), warm_up=0)["row"]
     assert timing.calls == 4
     for block in blocks[-8:]:
-        # One call before the block, untimed, and four in it: none has the contents of another one.
+        # One call before the block, untimed, and four in it: no two have the same contents.
         assert sorted(block) == [0, 1, 2, 3, 4]
     assert len({block[0] for block in blocks}) > 1
 
@@ -176,7 +176,7 @@ def test_a_state_of_a_row_with_turns_is_used_once(clock: SimulatedClock) -> None
 
 
 class EveryRound:
-    """Looks at every round, and keeps what it is given."""
+    """Inspects every round, and stores what it receives."""
 
     def __init__(self) -> None:
         self.kept: list[tuple[str, int, object]] = []
@@ -204,7 +204,7 @@ class EveryRound:
         self.raised[name] = error
 
 
-def test_a_kept_call_is_one_of_the_timed_ones_and_has_the_wanted_contents(clock: SimulatedClock) -> None:
+def test_a_kept_call_is_a_timed_one_and_has_the_requested_contents(clock: SimulatedClock) -> None:
     made = Counter[int]()
 
     def call(number: int) -> int:
@@ -215,7 +215,7 @@ def test_a_kept_call_is_one_of_the_timed_ones_and_has_the_wanted_contents(clock:
     row = Turns([functools.partial(call, number) for number in range(4)], lambda: None)
     inspector = EveryRound()
     timings = measure({"row": row, "floor": row}, rule=RoundsRule(6), inspector=inspector)
-    # One round after the last is looked at and not counted.
+    # One round after the last is inspected and not counted.
     assert [len(timing.times) for timing in timings.values()] == [6, 6]
     assert len(inspector.kept) == 7
     for name, turn, result in inspector.kept:
@@ -223,7 +223,7 @@ def test_a_kept_call_is_one_of_the_timed_ones_and_has_the_wanted_contents(clock:
     assert timings["row"].median == pytest.approx(1e-5)
 
 
-def test_a_row_that_raises_is_left_out_and_the_others_are_timed(clock: SimulatedClock) -> None:
+def test_a_row_that_raises_is_dropped_and_the_others_are_timed(clock: SimulatedClock) -> None:
     calls: list[None] = []
 
     def fails_late() -> None:
@@ -233,21 +233,21 @@ def test_a_row_that_raises_is_left_out_and_the_others_are_timed(clock: Simulated
             msg = "tired"
             raise ValueError(msg)
 
-    rows = {"late": fails_late, "at once": lambda: 1 / 0, "right": lambda: clock.wait(1e-3)}
+    rows = {"late": fails_late, "immediately": lambda: 1 / 0, "right": lambda: clock.wait(1e-3)}
     inspector = EveryRound()
     timings = measure(rows, rule=RoundsRule(20), inspector=inspector)
     assert list(timings) == ["right"]
     assert len(timings["right"].times) == 20
     assert {name: repr(error) for name, error in inspector.raised.items()} == {
         "late": "ValueError('tired')",
-        "at once": "ZeroDivisionError('division by zero')",
+        "immediately": "ZeroDivisionError('division by zero')",
     }
     with pytest.raises(ZeroDivisionError):
-        measure({"at once": lambda: 1 / 0}, rule=RoundsRule(2))
+        measure({"immediately": lambda: 1 / 0}, rule=RoundsRule(2))
 
 
 class ColdClock:
-    """A clock that gives each call a microsecond, half of it on the host."""
+    """A clock that reports a microsecond for each call, half of it on the host."""
 
     def elapsed(self, block: Callable[[], None]) -> Elapsed:
         block()
@@ -266,7 +266,7 @@ def test_a_single_call_of_each_row_is_timed_with_a_flushed_cache(
     assert timing.cold == Spread.of(timing.cold_times)
 
 
-def test_either_the_calls_of_a_block_or_those_with_a_flushed_cache_are_inspected(
+def test_an_inspected_round_keeps_calls_of_blocks_or_calls_with_a_flushed_cache(
     clock: SimulatedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_cold: list[bool] = []
@@ -305,7 +305,7 @@ def test_either_the_calls_of_a_block_or_those_with_a_flushed_cache_are_inspected
     assert kinds == {False, True}
 
 
-def test_a_row_is_late_if_other_streams_work_on_after_most_of_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_is_late_if_other_streams_are_busy_after_most_of_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = iter([0.0, 1e-3, 1e-3, 1e-3] * 10)
 
     class GpuClock:

@@ -87,7 +87,7 @@ def test_with_a_wrong_backward_only_forward_is_timed(make_subject: MakeSubject) 
         assert verified.refusal("reference", direction) is None
 
 
-def test_an_operator_that_raises_is_a_fault_and_a_reference_that_does_not_compile_is_not(bent: Subject) -> None:
+def test_an_operator_that_raises_is_a_fault_but_a_reference_that_does_not_compile_is_not(bent: Subject) -> None:
     def raising(*_: Any) -> Tensor:
         msg = "not today\nnor tomorrow"
         raise ValueError(msg)
@@ -119,7 +119,7 @@ def _(make):
     assert row.reason.startswith("it cannot be compiled: ")
 
 
-def test_on_a_gpu_the_reference_is_also_compiled_with_cuda_graphs_but_for_the_backward_alone(bent: Subject) -> None:
+def test_on_a_gpu_the_reference_is_also_compiled_with_cuda_graphs_except_for_a_separate_backward(bent: Subject) -> None:
     on_gpu = bent.twin(bent.arguments)
     on_gpu.device = "cuda"
     found = implementations_of(on_gpu, compiled=True)
@@ -131,7 +131,7 @@ def test_on_a_gpu_the_reference_is_also_compiled_with_cuda_graphs_but_for_the_ba
     assert row.reason.startswith("CUDA graphs keep the results of one forward at a time")
 
 
-def test_without_a_gradient_of_the_reference_no_gradient_is_timed(make_subject: MakeSubject) -> None:
+def test_gradients_are_not_timed_if_the_reference_has_none(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 class Opaque(torch.autograd.Function):
     @staticmethod
@@ -159,7 +159,7 @@ def _(make):
     assert verified.refusal("native", "forward") is None
 
 
-def test_a_size_that_the_reference_rejects_is_a_fault_of_the_reference_alone(make_subject: MakeSubject) -> None:
+def test_a_size_that_the_reference_rejects_is_a_fault_of_the_reference_only(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op
 def picky(x: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ def _source(folder: Path, text: str, name: str = "a.cpp") -> Path:
         "c10/util/Half.h",
     ],
 )
-def test_pytorchs_own_headers_make_it_full(tmp_path: Path, header: str) -> None:
+def test_headers_of_pytorchs_full_api_select_the_full_abi(tmp_path: Path, header: str) -> None:
     assert abi_of([_source(tmp_path, f"#include <{header}>\n")]) == "full"
     assert abi_of([_source(tmp_path, f'  #  include "{header}"\n')]) == "full"
 
@@ -43,11 +43,11 @@ def test_pytorchs_own_headers_make_it_full(tmp_path: Path, header: str) -> None:
         "vector",
     ],
 )
-def test_stable_headers_and_others_leave_it_stable(tmp_path: Path, header: str) -> None:
+def test_stable_and_other_headers_select_the_stable_abi(tmp_path: Path, header: str) -> None:
     assert abi_of([_source(tmp_path, f"#include <{header}>\n")]) == "stable"
 
 
-def test_a_header_of_ones_own_is_looked_into(tmp_path: Path) -> None:
+def test_the_authors_own_headers_are_followed(tmp_path: Path) -> None:
     (tmp_path / "include").mkdir()
     _source(tmp_path / "include", '#include "deeper.h"\n', "mine.h")
     _source(tmp_path / "include", '#include "mine.h"\n#include <torch/script.h>\n', "deeper.h")
@@ -66,7 +66,7 @@ def test_a_binding_makes_a_python_module(tmp_path: Path, text: str) -> None:
     assert makes_python_module([_source(tmp_path, text)])
 
 
-def test_operators_alone_make_no_python_module(tmp_path: Path) -> None:
+def test_operators_without_a_binding_make_no_python_module(tmp_path: Path) -> None:
     assert not makes_python_module([_source(tmp_path, "TORCH_LIBRARY(mine, m) {}  // not PYBIND11_MODULE")])
 
 
@@ -78,11 +78,11 @@ def test_operators_alone_make_no_python_module(tmp_path: Path) -> None:
         "#ifdef _WIN32\n#ifdef WITH_PYTHON\nPyMODINIT_FUNC PyInit_mine() {}\n#endif\n#endif\n",
     ],
 )
-def test_a_binding_for_windows_alone_makes_no_python_module(tmp_path: Path, text: str) -> None:
+def test_a_binding_only_for_windows_makes_no_python_module(tmp_path: Path, text: str) -> None:
     assert not makes_python_module([_source(tmp_path, text)])
 
 
-def test_a_binding_beside_blocks_for_windows_makes_a_python_module(tmp_path: Path) -> None:
+def test_a_binding_next_to_blocks_for_windows_makes_a_python_module(tmp_path: Path) -> None:
     text = "#ifdef _WIN32\nint a;\n#else\nPyMODINIT_FUNC PyInit_mine() {}\n#endif\n"
     assert makes_python_module([_source(tmp_path, text)])
     text = "#ifdef _WIN32\nint a;\n#endif\n#ifndef NOTHING\nPyMODINIT_FUNC PyInit_mine() {}\n#endif\n"
@@ -90,7 +90,7 @@ def test_a_binding_beside_blocks_for_windows_makes_a_python_module(tmp_path: Pat
 
 
 @pytest.mark.parametrize("header", ["Python.h", "torch/extension.h", "torch/python.h", "pybind11/stl.h"])
-def test_headers_of_python_are_seen_through_ones_own(tmp_path: Path, header: str) -> None:
+def test_python_headers_are_found_through_the_authors_own(tmp_path: Path, header: str) -> None:
     _source(tmp_path, f"#include <{header}>\n", "mine.h")
     source = _source(tmp_path, '#include "mine.h"\n')
     assert uses_python([source])

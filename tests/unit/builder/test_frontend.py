@@ -42,7 +42,7 @@ def test_other_folders_do_not_hide_what_the_frontend_defines(tmp_path: Path, bef
     assert without_frontend(Unit(source, (*before, *COMMAND[1:])), []) is None
 
 
-def test_it_is_found_in_a_header_of_the_authors(tmp_path: Path) -> None:
+def test_the_frontend_is_found_in_the_authors_header(tmp_path: Path) -> None:
     (tmp_path / "mine.h").write_text("#include <torch/extension.h>\n")
     assert quick(tmp_path, '#include "mine.h"\n') is not None
 
@@ -60,7 +60,7 @@ def test_it_is_found_in_a_header_of_the_authors(tmp_path: Path) -> None:
         "#include <torch/extension.h>\n#ifdef TORCH_MODULE\n#endif\n",
     ],
 )
-def test_a_source_that_uses_it_or_that_would_not_notice_keeps_its_command(tmp_path: Path, text: str) -> None:
+def test_a_source_that_uses_the_frontend_or_does_not_include_it_keeps_its_command(tmp_path: Path, text: str) -> None:
     assert quick(tmp_path, text) is None
 
 
@@ -93,5 +93,7 @@ def test_parts_that_a_source_names_are_included(tmp_path: Path, text: str, macro
         ("Killed", True),
     ],
 )
-def test_an_error_may_be_due_to_it_unless_it_names_only_what_it_does_not_have(output: str, may: bool) -> None:
+def test_an_error_may_be_due_to_the_missing_frontend_unless_it_names_only_other_identifiers(
+    output: str, may: bool
+) -> None:
     assert may_need_frontend(output) == may

@@ -18,13 +18,13 @@ def test_strings_become_files_and_equal_strings_equal_files(tmp_path: Path) -> N
     assert inline_sources(cache, "#include <opwright/op.h>\nint a;\n") == first[:1]
 
 
-def test_sources_get_pytorchs_headers_unless_they_are_of_the_stable_abi(tmp_path: Path) -> None:
+def test_sources_get_pytorchs_headers_unless_they_use_the_stable_abi(tmp_path: Path) -> None:
     cpp, cuda = inline_sources(Cache(tmp_path), "int a;", "int b;")
     head, _, authors = cpp.read_text().partition("\n")
     assert head == "#include <torch/extension.h>"
     named, _, text = authors.partition("\n")
     assert text == "int a;\n"
-    # What a debugger shows.
+    # The file that a debugger shows.
     assert Path(json.loads(named.removeprefix("#line 1 "))).read_text() == text
     (other,) = inline_sources(Cache(tmp_path), "#include <torch/library.h>\nint a;")
     assert other.read_text().startswith("#include <torch/extension.h>\n#line 1 ")
@@ -56,6 +56,6 @@ def test_nothing_to_build_is_an_error(tmp_path: Path) -> None:
         inline_sources(Cache(tmp_path), " \n")
 
 
-def test_functions_of_another_type_are_refused(tmp_path: Path) -> None:
+def test_functions_of_another_type_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"functions=3: expected names, or a dict of names and their docstrings"):
         inline_sources(Cache(tmp_path), "int a;", functions=3)  # type: ignore[arg-type]

@@ -39,24 +39,24 @@ def test_the_generated_definitions_come_first_and_every_source_sees_the_table(fo
     assert (plan.abi, plan.product, plan.cuda) == ("stable", "operators", True)
 
 
-def test_cuda_sources_are_left_out_where_cuda_is(folder: Path) -> None:
+def test_cuda_sources_are_excluded_without_cuda(folder: Path) -> None:
     plan = plan_library(library_at(folder), Cache(folder / "cache"), cuda=False)
     assert [source.name for source in plan.sources] == ["definitions.cpp", "a.cpp"]
     assert not plan.cuda
 
 
-def test_a_library_without_operators_has_nothing_to_build(tmp_path: Path) -> None:
+def test_a_library_without_operators_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"library 'empty' describes no operators: decorate a function"):
         plan_library(opwright.Library("empty"), Cache(tmp_path))
 
 
-def test_what_is_not_said_is_found_from_the_sources(tmp_path: Path) -> None:
+def test_unspecified_options_are_detected_from_the_sources(tmp_path: Path) -> None:
     source = tmp_path / "a.cpp"
     source.write_text("#include <torch/extension.h>\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}\n")
     plan = plan_sources("mine", [source])
     assert (plan.abi, plan.product, plan.cuda) == ("full", "python_module", False)
-    said = plan_sources("mine", [source], abi="stable", product="operators")
-    assert (said.abi, said.product) == ("stable", "operators")
+    explicit = plan_sources("mine", [source], abi="stable", product="operators")
+    assert (explicit.abi, explicit.product) == ("stable", "operators")
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_what_is_not_said_is_found_from_the_sources(tmp_path: Path) -> None:
         (["a.py"], r"a\.py is neither C\+\+ nor CUDA: expected a name that ends in"),
     ],
 )
-def test_sources_that_cannot_be_built_are_refused(sources: list[str], error: str) -> None:
+def test_sources_that_cannot_be_built_are_rejected(sources: list[str], error: str) -> None:
     with pytest.raises(BuildError, match=error):
         plan_sources("mine", sources)
 
 
-def test_an_abi_that_there_is_not_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_abi_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.cpp").write_text("")
     with pytest.raises(BuildError, match="abi='limited' is unknown: expected 'stable' or 'full'"):
         plan_sources("mine", [tmp_path / "a.cpp"], abi="limited")

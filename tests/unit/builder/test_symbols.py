@@ -18,7 +18,7 @@ from opwright.builder.symbols import _LAUNCHER, _namespace
         ("_Z6my_opsv", None),
     ],
 )
-def test_a_definition_is_recognised_by_the_symbol_of_its_macro(symbol: str, namespace: str | None) -> None:
+def test_a_definition_is_recognized_by_the_symbol_of_its_macro(symbol: str, namespace: str | None) -> None:
     assert _namespace(symbol) == namespace
 
 
@@ -30,7 +30,7 @@ def test_a_definition_is_recognised_by_the_symbol_of_its_macro(symbol: str, name
         "_ZGVZL89__device_stub__ZN47_GLOBAL__N__0a44_9_faulty_cu_fb58_2227314differences_ofEPKfPfliPfiE5__tmp",
     ],
 )
-def test_what_launches_a_kernel_is_recognised_with_the_length_of_its_name(symbol: str) -> None:
+def test_the_launcher_of_a_kernel_is_recognized_by_the_length_of_its_name(symbol: str) -> None:
     launcher = _LAUNCHER.search(symbol)
     assert launcher is not None
     assert launcher[1] == "89"

@@ -1,4 +1,4 @@
-"""Modules of a few lines to ship."""
+"""Short modules to ship."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Written(Protocol):
-    """Writes a file of Python, and gives its path."""
+    """Writes a Python file, and returns its path."""
 
     def __call__(self, text: str, name: str = "model.py") -> Path: ...
 

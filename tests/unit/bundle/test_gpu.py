@@ -13,22 +13,22 @@ from opwright.errors import BundleError
         (None, "is not a CUDA build. Install one, or ship the model for the CPU"),
         (
             "13.0",
-            "PyTorch finds none. Ship on a machine with a GPU like those that the bundle is for, or ship",
+            "PyTorch finds no GPU. Ship on a machine with a GPU of the kind that the bundle is for, or ship",
         ),
     ],
 )
-def test_without_a_gpu_the_message_says_what_is_missing(
+def test_the_message_without_a_gpu_names_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, built_with: str | None, message: str
 ) -> None:
     monkeypatch.setattr("torch.version.cuda", built_with)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(BundleError) as refused:
         require_gpu()
-    assert str(refused.value).startswith("device='cuda' needs a GPU that this PyTorch can use: PyTorch ")
+    assert str(refused.value).startswith("device='cuda' requires a GPU that PyTorch can use: PyTorch ")
     assert message in str(refused.value)
 
 
-def test_tf32_is_off_inside_and_as_it_was_after_an_error() -> None:
+def test_tf32_is_disabled_inside_and_restored_after_an_error() -> None:
     def allowed() -> list[bool]:
         return [torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32]
 

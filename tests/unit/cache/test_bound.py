@@ -25,12 +25,12 @@ def test_a_size_is_a_number_with_or_without_a_unit(text: str, count: float) -> N
 
 
 @pytest.mark.parametrize("text", ["GB", "-1", "5 apples", "5GBB", "1e9", "iB", "5i"])
-def test_what_is_not_a_size_is_refused(text: str) -> None:
+def test_an_invalid_size_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text)):
         bytes_of(text)
 
 
-def test_the_variable_chooses_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_sets_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPWRIGHT_CACHE_SIZE", raising=False)
     assert Bound.chosen() == Bound(10 * 10**9, 90 * 86_400)
     monkeypatch.setenv("OPWRIGHT_CACHE_SIZE", "2GB")

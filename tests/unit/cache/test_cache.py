@@ -50,7 +50,7 @@ def _keep(cache: Cache, text: str, *read: Path, absent: Iterable[Path] = ()) -> 
     return cache.keep_object("recipe", _made(cache, text), states, map(str, absent))
 
 
-def test_an_object_is_found_while_its_headers_are_what_they_were(cache: Cache, tmp_path: Path) -> None:
+def test_an_object_is_found_while_its_headers_are_unchanged(cache: Cache, tmp_path: Path) -> None:
     header = _file(tmp_path, "a.h", "int a;")
     kept = _keep(cache, "code", header)
     assert kept.read_text() == "code"
@@ -61,14 +61,14 @@ def test_an_object_is_found_while_its_headers_are_what_they_were(cache: Cache, t
     assert cache.find("recipe") is None
 
 
-def test_a_header_with_a_new_time_and_the_same_bytes_is_the_same(cache: Cache, tmp_path: Path) -> None:
+def test_a_header_with_a_new_time_and_the_same_bytes_is_unchanged(cache: Cache, tmp_path: Path) -> None:
     header = _file(tmp_path, "a.h", "int a;")
     kept = _keep(cache, "code", header)
     os.utime(header, ns=(1, 1))
     assert cache.find("recipe") == kept
 
 
-def test_a_header_of_the_same_size_with_other_bytes_is_another(cache: Cache, tmp_path: Path) -> None:
+def test_a_header_of_the_same_size_with_other_bytes_has_changed(cache: Cache, tmp_path: Path) -> None:
     header = _file(tmp_path, "a.h", "int a;")
     _keep(cache, "code", header)
     before = header.stat()
@@ -77,9 +77,7 @@ def test_a_header_of_the_same_size_with_other_bytes_is_another(cache: Cache, tmp
     assert cache.find("recipe") is None
 
 
-def test_a_header_that_nobody_touched_is_not_read_again(
-    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_untouched_header_is_not_read_again(cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = _keep(cache, "code", _file(tmp_path, "a.h", "int a;"))
 
     def refuse(path: object) -> None:
@@ -100,21 +98,21 @@ def test_a_large_file_that_was_touched_counts_as_changed(cache: Cache, tmp_path:
     assert cache.find("recipe") is None
 
 
-def test_a_header_that_is_gone_is_a_miss(cache: Cache, tmp_path: Path) -> None:
+def test_a_removed_header_is_a_miss(cache: Cache, tmp_path: Path) -> None:
     header = _file(tmp_path, "a.h", "int a;")
     _keep(cache, "code", header)
     header.unlink()
     assert cache.find("recipe") is None
 
 
-def test_a_file_that_would_have_been_read_instead_is_a_miss(cache: Cache, tmp_path: Path) -> None:
+def test_a_new_file_that_would_be_read_instead_is_a_miss(cache: Cache, tmp_path: Path) -> None:
     kept = _keep(cache, "code", absent=[tmp_path / "a.h"])
     assert cache.find("recipe") == kept
     _file(tmp_path, "a.h", "int b;")
     assert cache.find("recipe") is None
 
 
-def test_headers_that_go_back_find_the_first_object_again(cache: Cache, tmp_path: Path) -> None:
+def test_reverted_headers_find_the_first_object_again(cache: Cache, tmp_path: Path) -> None:
     header = _file(tmp_path, "a.h", "int a;")
     first = _keep(cache, "first", header)
     header.write_text("int b;")
@@ -138,7 +136,7 @@ def test_headers_that_go_back_find_the_first_object_again(cache: Cache, tmp_path
     ],
     ids=str,
 )
-def test_a_record_of_another_form_is_as_good_as_none(cache: Cache, damage: dict[str, object]) -> None:
+def test_a_malformed_record_is_ignored(cache: Cache, damage: dict[str, object]) -> None:
     _keep(cache, "code")
     record = cache.root / "recipes" / "recipe.json"
     (variant,) = json.loads(record.read_text())
@@ -147,7 +145,7 @@ def test_a_record_of_another_form_is_as_good_as_none(cache: Cache, damage: dict[
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[{}]", "null", "[1]", "{}", "\0" * 64, "\ud800"])
-def test_a_damaged_record_is_as_good_as_none_and_heals(cache: Cache, damage: str) -> None:
+def test_a_damaged_record_is_ignored_and_replaced(cache: Cache, damage: str) -> None:
     _keep(cache, "code")
     (cache.root / "recipes" / "recipe.json").write_text(damage, errors="surrogatepass")
     assert cache.find("recipe") is None
@@ -157,7 +155,7 @@ def test_a_damaged_record_is_as_good_as_none_and_heals(cache: Cache, damage: str
 
 @pytest.mark.parametrize("damage", ["", "co", "\0\0\0\0", "c0de", "code and more"])
 @pytest.mark.parametrize("dated_back", [False, True])
-def test_a_damaged_object_or_library_is_not_given_out_and_heals(cache: Cache, damage: str, dated_back: bool) -> None:
+def test_a_damaged_object_or_library_is_ignored_and_replaced(cache: Cache, damage: str, dated_back: bool) -> None:
     def keep() -> list[Path]:
         library = cache.keep_library("library", _made(cache, "code"), "mine", {})
         return [_keep(cache, "code"), library]
@@ -173,7 +171,7 @@ def test_a_damaged_object_or_library_is_not_given_out_and_heals(cache: Cache, da
         assert kept.read_text() == "code"
 
 
-def test_a_cache_that_was_copied_is_as_good_as_the_first(cache: Cache, tmp_path: Path) -> None:
+def test_a_copied_cache_works_like_the_original(cache: Cache, tmp_path: Path) -> None:
     kept = _keep(cache, "code")
     shutil.copytree(cache.root.parent, tmp_path / "copy")
     found = Cache(tmp_path / "copy").find("recipe")
@@ -182,7 +180,7 @@ def test_a_cache_that_was_copied_is_as_good_as_the_first(cache: Cache, tmp_path:
     assert found.read_text() == "code"
 
 
-def test_a_library_is_found_only_if_it_is_known_what_it_was_linked_from(cache: Cache) -> None:
+def test_a_library_is_found_only_if_its_inputs_are_known(cache: Cache) -> None:
     kept = cache.keep_library("recipe", _made(cache, "code"), "mine", None)
     assert kept.read_text() == "code"
     assert cache.find("recipe") is None
@@ -196,7 +194,7 @@ def _folder(cache: Cache) -> Path:
 
 
 @pytest.mark.parametrize("damage", [None, "", "\0\0\0\0"], ids=["gone", "empty", "zeros"])
-def test_a_damaged_folder_is_not_given_out_and_heals(cache: Cache, damage: str | None) -> None:
+def test_a_damaged_folder_is_ignored_and_replaced(cache: Cache, damage: str | None) -> None:
     folder = _folder(cache)
     assert cache.find_folder("recipe") == folder
     if damage is None:
@@ -209,7 +207,7 @@ def test_a_damaged_folder_is_not_given_out_and_heals(cache: Cache, damage: str |
     assert list((cache.root / "work").iterdir()) == []
 
 
-def test_a_damaged_source_heals(cache: Cache) -> None:
+def test_a_damaged_source_is_replaced(cache: Cache) -> None:
     path = cache.keep_source("int a;", "main.cpp")
     path.write_bytes(b"\0\0\0\0\0\0")
     assert cache.keep_source("int a;", "main.cpp") == path
@@ -225,7 +223,7 @@ def test_the_same_text_is_kept_once(cache: Cache) -> None:
     assert cache.keep_source("int b;", "main.cpp") != first
 
 
-def test_what_a_dead_builder_left_is_cleared_by_the_next(cache: Cache) -> None:
+def test_the_folder_of_a_killed_build_is_removed_by_the_next(cache: Cache) -> None:
     left = cache.root / "work" / "recipe.dead"
     left.mkdir(parents=True)
     with cache.building("recipe", _ignore) as work:
@@ -234,7 +232,7 @@ def test_what_a_dead_builder_left_is_cleared_by_the_next(cache: Cache) -> None:
     assert not work.exists()
 
 
-def test_what_dead_builders_of_other_libraries_left_is_cleared_and_what_a_living_one_has_is_not(cache: Cache) -> None:
+def test_folders_of_killed_builds_of_other_libraries_are_removed_but_not_those_of_running_ones(cache: Cache) -> None:
     left = cache.root / "work" / "other.dead"
     left.mkdir(parents=True)
     with cache.building("living", _ignore) as living, cache.building("recipe", _ignore):
@@ -242,7 +240,7 @@ def test_what_dead_builders_of_other_libraries_left_is_cleared_and_what_a_living
         assert living.is_dir()
 
 
-def test_where_locks_do_not_reach_other_machines_what_is_left_stays_for_a_day(
+def test_without_locks_between_machines_folders_of_killed_builds_stay_for_a_day(
     cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("opwright.storage.file_system.Mount.locks_reach_other_machines", False)
@@ -257,7 +255,7 @@ def test_where_locks_do_not_reach_other_machines_what_is_left_stays_for_a_day(
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP])
-def test_a_file_system_without_locks_is_refused_with_the_reason(
+def test_a_file_system_without_locks_is_rejected_with_the_reason(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     def fail(*_: object) -> None:
@@ -266,13 +264,13 @@ def test_a_file_system_without_locks_is_refused_with_the_reason(
     monkeypatch.setattr("fcntl.flock", fail)
     with pytest.raises(
         CacheError,
-        match=rf"^the cache at {cache.root} cannot be used: its file system \(\w+, at /.*\) has no locks \("
-        rf"{os.strerror(code)}\), which several builds at once need\. Set OPWRIGHT_CACHE to a folder on a disk of this",
+        match=rf"^the cache at {cache.root} cannot be used: its file system \(\w+, at /.*\) does not support locks \("
+        rf"{os.strerror(code)}\), which concurrent builds require\. Set OPWRIGHT_CACHE to a folder on a local disk",
     ):
         cache.keep_source("int a;", "a.cpp")
 
 
-def test_a_failed_build_leaves_nothing_and_frees_the_lock(cache: Cache) -> None:
+def test_a_failed_build_leaves_nothing_and_releases_the_lock(cache: Cache) -> None:
     with pytest.raises(ZeroDivisionError), cache.building("recipe", _ignore):
         raise ZeroDivisionError
     with cache.building("recipe", _ignore):
@@ -280,13 +278,13 @@ def test_a_failed_build_leaves_nothing_and_frees_the_lock(cache: Cache) -> None:
     assert list((cache.root / "work").iterdir()) == []
 
 
-def test_a_cache_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CacheError, match=r"the cache at .*file/\d+ cannot be written: .*set OPWRIGHT_CACHE to"):
         Cache(tmp_path / "file").keep_source("int a;", "main.cpp")
 
 
-def test_a_full_disk_while_a_build_works_is_an_error_of_the_cache(cache: Cache) -> None:
+def test_a_full_disk_during_a_build_is_a_cache_error(cache: Cache) -> None:
     with (
         pytest.raises(CacheError, match="cannot be written: No space left on device"),
         cache.building("recipe", _ignore),
@@ -294,6 +292,6 @@ def test_a_full_disk_while_a_build_works_is_an_error_of_the_cache(cache: Cache) 
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_the_variable_chooses_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_sets_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path))
     assert Cache().root.parent == tmp_path

@@ -1,4 +1,4 @@
-"""Whatever a cache holds: a build is made again, or the error is one of the cache, and nothing outside it is used."""
+"""Whatever a cache contains, a build is repeated or raises CacheError, and nothing outside the cache is used."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _record(cache: Cache) -> Path:
 
 
 def _outside(cache: Cache) -> Path:
-    """A library outside, under every name that a record could give it."""
+    """A library outside the cache, under every name that a record could contain."""
     outside = cache.root.parent / "outside"
     outside.mkdir()
     (outside / "mine.so").write_text("code")
@@ -53,7 +53,7 @@ def _outside(cache: Cache) -> Path:
         "libraries/{content}/mine.so\n",
     ],
 )
-def test_a_record_leads_nowhere_outside_its_cache(cache: Cache, product: str) -> None:
+def test_a_record_cannot_refer_outside_its_cache(cache: Cache, product: str) -> None:
     kept = _keep(cache)
     outside = _outside(cache)
     (variant,) = json.loads(_record(cache).read_text())
@@ -66,7 +66,7 @@ def test_a_record_leads_nowhere_outside_its_cache(cache: Cache, product: str) ->
 
 
 @pytest.mark.parametrize("level", ["file", "folder", "all"])
-def test_a_link_leads_nowhere_outside_the_cache(cache: Cache, level: str) -> None:
+def test_a_symbolic_link_cannot_refer_outside_the_cache(cache: Cache, level: str) -> None:
     kept = _keep(cache)
     outside = _outside(cache)
     link = {"file": kept, "folder": kept.parent, "all": kept.parents[1]}[level]
@@ -113,7 +113,7 @@ def _nothing_but_a_link(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [_pipe, _folder, _huge, _deep, _nothing_but_a_link])
 @pytest.mark.parametrize("what", ["record", "product", "source", "record-of-a-folder", "folder"])
-def test_what_is_no_file_of_ours_is_made_again(cache: Cache, damage: Callable[[Path], None], what: str) -> None:
+def test_a_path_that_is_not_a_cached_file_is_replaced(cache: Cache, damage: Callable[[Path], None], what: str) -> None:
     def keep() -> list[Path]:
         with cache.building("folder", lambda _: None) as work:
             (work / "prefix").mkdir()
@@ -150,7 +150,7 @@ def _keep_everything(cache: Cache) -> None:
 
 @pytest.mark.parametrize("place", ["recipes", "objects", "libraries", "locks", "work", "entries", "inline", "folders"])
 @pytest.mark.parametrize("damage", [_pipe, _nothing_but_a_link])
-def test_what_is_no_folder_of_ours_is_an_error_of_the_cache_or_made_again(
+def test_a_path_that_is_not_a_cache_folder_is_a_cache_error_or_replaced(
     cache: Cache, damage: Callable[[Path], None], place: str
 ) -> None:
     cache.root.mkdir(parents=True)
@@ -168,13 +168,13 @@ def test_what_is_no_folder_of_ours_is_an_error_of_the_cache_or_made_again(
 
 
 @pytest.mark.parametrize("name", ["builds", "keep", "recipe.lock"])
-def test_a_lock_that_is_a_folder_is_an_error_of_the_cache(cache: Cache, name: str) -> None:
+def test_a_lock_that_is_a_folder_is_a_cache_error(cache: Cache, name: str) -> None:
     (cache.root / "locks" / name).mkdir(parents=True)
     with pytest.raises(CacheError, match="cannot be written: Is a directory"):
         _keep(cache)
 
 
-def test_a_cache_that_is_removed_during_a_build_is_an_error_or_made_again(cache: Cache) -> None:
+def test_a_cache_that_is_removed_during_a_build_is_a_cache_error_or_recreated(cache: Cache) -> None:
     def remove() -> None:
         with cache.building("recipe", lambda _: None) as work:
             shutil.rmtree(cache.root)

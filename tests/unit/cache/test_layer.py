@@ -13,13 +13,13 @@ from opwright.errors import CacheError
 if TYPE_CHECKING:
     from pathlib import Path
 
-# An administrator's umask; a test's own may be another.
+# An administrator's umask; that of the tests may differ.
 _MODES = (0o755, 0o644)
 
 
 @pytest.fixture
 def safe(tmp_path: Path) -> Path:
-    """A folder that only this user can write, as its parents."""
+    """A folder that only this user can write to, like its parents."""
     (tmp_path / "safe").mkdir(mode=0o755)
     return tmp_path / "safe"
 
@@ -60,7 +60,7 @@ def _state(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.stat().st_mtime_ns, path.stat().st_ctime_ns) for path in sorted(folder.rglob("*"))}
 
 
-def test_what_a_shared_cache_has_is_used_in_place_and_nothing_is_written_there(
+def test_entries_of_a_shared_cache_are_used_in_place_without_writing_to_it(
     safe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled = _found(_fill(safe / "shared"))
@@ -72,7 +72,9 @@ def test_what_a_shared_cache_has_is_used_in_place_and_nothing_is_written_there(
     assert not (safe / "own").exists()
 
 
-def test_what_a_shared_cache_lacks_is_kept_above_it(safe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_that_a_shared_cache_lacks_are_kept_in_the_users_own(
+    safe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _fill(safe / "shared")
     before = _state(safe / "shared")
     cache = _layered(monkeypatch, safe / "own", safe / "shared")
@@ -85,7 +87,7 @@ def test_what_a_shared_cache_lacks_is_kept_above_it(safe: Path, monkeypatch: pyt
     assert _state(safe / "shared") == before
 
 
-def test_the_users_own_build_comes_first_and_then_the_layers_in_their_order(
+def test_the_users_own_build_comes_first_and_then_the_layers_in_order(
     safe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("own", "first", "second"):
@@ -108,7 +110,7 @@ def test_a_damaged_file_of_a_shared_cache_is_not_used(safe: Path, monkeypatch: p
     assert (safe / "own") in cache.keep_source("int a;", "a.cpp").parents
 
 
-def test_a_build_is_shared_only_where_the_headers_are_the_same(safe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_is_shared_only_if_the_headers_are_the_same(safe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     header = safe / "a.h"
     header.write_text("int a;")
     filled = _fill(safe / "shared")
@@ -122,35 +124,29 @@ def test_a_build_is_shared_only_where_the_headers_are_the_same(safe: Path, monke
 
 
 @pytest.mark.parametrize("part", ["", "4", "4/recipes", "4/libraries", "4/inline"])
-def test_a_shared_cache_that_everybody_can_write_is_refused(
-    safe: Path, monkeypatch: pytest.MonkeyPatch, part: str
-) -> None:
+def test_a_world_writable_shared_cache_is_rejected(safe: Path, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
     _fill(safe / "shared")
     (safe / "shared" / part).chmod(0o1777)
     shared, folder = (re.escape(str(safe / name)) for name in ("shared", f"shared/{part}".rstrip("/")))
     with pytest.raises(
         CacheError,
-        match=f"^the shared cache {shared} is not used, because of {folder}: everybody can write there. What a cache "
-        r"holds runs as you: correct .*\(chmod o-w\), or take it out of OPWRIGHT_SHARED_CACHE$",
+        match=f"^the shared cache {shared} is not used because of {folder}: it is world-writable. Code in a cache "
+        r"runs as you: correct .*\(chmod o-w\), or remove it from OPWRIGHT_SHARED_CACHE$",
     ):
         _layered(monkeypatch, safe / "own", safe / "shared")
 
 
-def test_a_shared_cache_in_a_folder_where_everybody_can_rename_it_is_refused(
-    safe: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shared_cache_in_a_world_writable_folder_is_rejected(safe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _fill(safe / "shared")
     safe.chmod(0o777)
-    with pytest.raises(CacheError, match=f"because of {re.escape(str(safe))}: everybody can write there"):
+    with pytest.raises(CacheError, match=f"because of {re.escape(str(safe))}: it is world-writable"):
         _layered(monkeypatch, safe / "own", safe / "shared")
     safe.chmod(0o1777)
     _layered(monkeypatch, safe / "own", safe / "shared")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_part_of_a_shared_cache_that_belongs_to_somebody_else_is_refused(
-    safe: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_of_a_shared_cache_with_another_owner_is_rejected(safe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _fill(safe / "shared")
     os.chown(safe / "shared/4/recipes", 65534, 65534)
     with pytest.raises(CacheError, match=r"/4/recipes: it belongs to user 65534, and .*shared does not"):
@@ -160,9 +156,7 @@ def test_a_part_of_a_shared_cache_that_belongs_to_somebody_else_is_refused(
     assert None not in _found(_layered(monkeypatch, safe / "own", safe / "shared"))
 
 
-def test_a_file_of_a_shared_cache_that_everybody_can_write_is_not_used(
-    safe: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_world_writable_file_of_a_shared_cache_is_not_used(safe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled = _fill(safe / "shared")
     cache = _layered(monkeypatch, safe / "own", safe / "shared")
     assert cache.find("object") == filled.find("object")
@@ -172,16 +166,18 @@ def test_a_file_of_a_shared_cache_that_everybody_can_write_is_not_used(
     assert cache.find("library") is None
 
 
-def test_a_shared_cache_that_is_missing_is_an_empty_one_and_a_relative_one_an_error(
+def test_a_missing_shared_cache_is_ignored_and_a_relative_one_is_an_error(
     safe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert _layered(monkeypatch, safe / "own", safe / "shared").find("object") is None
     monkeypatch.setenv("OPWRIGHT_SHARED_CACHE", "shared")
-    with pytest.raises(CacheError, match=r"^OPWRIGHT_SHARED_CACHE names shared, which is relative: expected absolute"):
+    with pytest.raises(
+        CacheError, match=r"^OPWRIGHT_SHARED_CACHE contains the relative path shared: expected absolute"
+    ):
         Cache()
 
 
-def test_a_cache_with_a_folder_of_its_own_has_no_layers(safe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_with_an_explicit_folder_has_no_layers(safe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _fill(safe / "shared")
     monkeypatch.setenv("OPWRIGHT_SHARED_CACHE", str(safe / "shared"))
     assert Cache(safe / "own").find("object") is None

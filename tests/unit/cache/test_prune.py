@@ -29,7 +29,7 @@ def cache(tmp_path: Path) -> Cache:
 
 
 def _object(cache: Cache, recipe: str, size: int = 1000, days: float = 0) -> Path:
-    """Keep an object of so many bytes that was last used so many days ago."""
+    """Keep an object of `size` bytes that was last used `days` days ago."""
     with cache.building(recipe, lambda _: None) as work:
         (work / "made.o").write_bytes(recipe.encode().ljust(size, b"\0"))
         kept = cache.keep_object(recipe, work / "made.o", {}, about={"name": f"{recipe}.cpp", "torch": "2.13.0"})
@@ -46,10 +46,10 @@ def _left(cache: Cache) -> set[str]:
     return {entry.name for entry in list_entries(cache.root)}
 
 
-def test_what_was_not_used_for_longest_goes_first_until_the_rest_fits(cache: Cache) -> None:
+def test_the_least_recently_used_entries_are_removed_until_the_rest_fits(cache: Cache) -> None:
     for days in (2, 5, 3, 4):
         _object(cache, f"{days}-days", days=days)
-    done = cache.prune(Bound(size=2000 + 2000, age_s=None))  # records are counted too
+    done = cache.prune(Bound(size=2000 + 2000, age_s=None))  # records also count
     assert [entry.name for entry in done.removed] == ["5-days.cpp", "4-days.cpp"]
     assert _left(cache) == {"2-days.cpp", "3-days.cpp"}
     assert cache.find("5-days") is None
@@ -58,14 +58,14 @@ def test_what_was_not_used_for_longest_goes_first_until_the_rest_fits(cache: Cac
     assert (done.size, done.spared) == (2000, 0)
 
 
-def test_what_is_too_old_goes_whatever_the_size(cache: Cache) -> None:
+def test_old_entries_are_removed_regardless_of_size(cache: Cache) -> None:
     _object(cache, "young", days=89)
     _object(cache, "old", days=91)
     assert [entry.name for entry in cache.prune(Bound()).removed] == ["old.cpp"]
     assert _left(cache) == {"young.cpp"}
 
 
-def test_what_was_used_within_a_day_stays_whatever_the_bound(cache: Cache) -> None:
+def test_entries_used_within_a_day_stay_regardless_of_the_limits(cache: Cache) -> None:
     _object(cache, "today", days=0.9)
     _object(cache, "yesterday", days=1.1)
     done = cache.prune(Bound(0, 0))
@@ -73,7 +73,7 @@ def test_what_was_used_within_a_day_stays_whatever_the_bound(cache: Cache) -> No
     assert (done.size, done.spared) == (1000, 1000)
 
 
-def test_a_dry_run_says_what_would_go_and_removes_nothing(cache: Cache) -> None:
+def test_a_dry_run_lists_what_would_be_removed_and_removes_nothing(cache: Cache) -> None:
     _object(cache, "old", days=100)
     before = sorted(cache.root.rglob("*"))
     assert [entry.name for entry in cache.prune(Bound(), dry_run=True).removed] == ["old.cpp"]
@@ -81,7 +81,7 @@ def test_a_dry_run_says_what_would_go_and_removes_nothing(cache: Cache) -> None:
     assert sorted(cache.root.rglob("*")) == before
 
 
-def test_everything_that_is_kept_is_renewed_by_its_use(cache: Cache) -> None:
+def test_using_an_entry_renews_its_date(cache: Cache) -> None:
     def find() -> list[Path | None]:
         source = cache.keep_source("int a;", "a.cpp")
         return [cache.find("object"), cache.find("library"), cache.find_folder("folder"), source]
@@ -108,12 +108,14 @@ def test_everything_that_is_kept_is_renewed_by_its_use(cache: Cache) -> None:
     assert find() == first
 
 
-def test_a_use_between_the_choice_and_the_removal_keeps_a_thing(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_that_is_used_between_selection_and_removal_stays(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = _object(cache, "old", days=100)
     choose = pruning._chosen
 
     def find_meanwhile(*arguments: object) -> list[Entry]:
-        chosen = list(choose(*arguments))  # type: ignore[arg-type]  # passed on
+        chosen = list(choose(*arguments))  # type: ignore[arg-type]  # passed through
         assert cache.find("old") == kept
         return chosen
 
@@ -122,14 +124,14 @@ def test_a_use_between_the_choice_and_the_removal_keeps_a_thing(cache: Cache, mo
     assert cache.find("old") == kept
 
 
-def test_the_same_content_that_is_kept_between_the_choice_and_the_removal_stays(
+def test_content_that_is_added_again_between_selection_and_removal_stays(
     cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = _object(cache, "old", days=100)
     choose = pruning._chosen
 
     def keep_meanwhile(*arguments: object) -> list[Entry]:
-        chosen = list(choose(*arguments))  # type: ignore[arg-type]  # passed on
+        chosen = list(choose(*arguments))  # type: ignore[arg-type]  # passed through
         (cache.root / "made").write_bytes(kept.read_bytes())
         assert cache.keep_object("another", cache.root / "made", {}) == kept
         return chosen
@@ -139,21 +141,21 @@ def test_the_same_content_that_is_kept_between_the_choice_and_the_removal_stays(
     assert cache.find("another") == kept
 
 
-def test_what_is_being_removed_is_not_found(cache: Cache) -> None:
+def test_an_entry_that_is_being_removed_is_not_found(cache: Cache) -> None:
     kept = _object(cache, "old", days=100)
     found: list[Path | None] = []
     finder = threading.Thread(target=lambda: found.append(cache.find("old")))
     with Usage(cache.root).removing(10) as alone:
         assert alone
         finder.start()
-        finder.join(0.3)  # it waits for the end of the removal
+        finder.join(0.3)  # it waits until the removal has finished
         assert found == []
         kept.unlink()
     finder.join()
     assert found == [None]
 
 
-def test_nothing_is_removed_while_something_is_put_in_place(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_removed_while_an_entry_is_added(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pruning, "_PATIENCE_S", 0.0)
     _object(cache, "old", days=100)
     with Usage(cache.root).keeping():
@@ -161,7 +163,7 @@ def test_nothing_is_removed_while_something_is_put_in_place(cache: Cache, monkey
     assert len(cache.prune(Bound()).removed) == 1
 
 
-def test_a_library_goes_as_a_whole_and_a_folder_with_its_record(cache: Cache) -> None:
+def test_a_library_is_removed_as_a_whole_and_a_folder_with_its_record(cache: Cache) -> None:
     with cache.building("folder", lambda _: None) as work:
         (work / "prefix/bin").mkdir(parents=True)
         (work / "prefix/bin/program").write_text("code")
@@ -177,7 +179,7 @@ def test_a_library_goes_as_a_whole_and_a_folder_with_its_record(cache: Cache) ->
     assert list((cache.root / "entries").iterdir()) == []
 
 
-def test_what_other_programs_keep_goes_by_the_dates_of_its_files_and_not_while_it_is_used(cache: Cache) -> None:
+def test_entries_of_other_programs_are_removed_by_file_date_but_not_while_in_use(cache: Cache) -> None:
     folder = cache.foreign_folder("inductor")
     (folder / "old").mkdir()
     (folder / "old/code.so").write_text("code")
@@ -190,7 +192,7 @@ def test_what_other_programs_keep_goes_by_the_dates_of_its_files_and_not_while_i
     assert list(folder.iterdir()) == []
 
 
-def test_older_layouts_go_by_their_age_alone(cache: Cache) -> None:
+def test_older_layouts_are_removed_only_by_age(cache: Cache) -> None:
     older = cache.root.parent / "3"
     older.mkdir(parents=True)
     (older / "file").write_bytes(bytes(5000))
@@ -202,12 +204,12 @@ def test_older_layouts_go_by_their_age_alone(cache: Cache) -> None:
     assert (cache.root.parent / "notes").is_dir()
 
 
-def test_clearing_removes_everything_and_not_while_a_build_is_in_progress(cache: Cache) -> None:
+def test_clearing_removes_everything_but_fails_during_a_build(cache: Cache) -> None:
     _object(cache, "today")
     cache.keep_source("int a;", "a.cpp")
     with (
         cache.building("recipe", lambda _: None),
-        pytest.raises(CacheError, match=r"^the cache at .* is in use: a build is in progress there\. Wait for its end"),
+        pytest.raises(CacheError, match=r"^the cache at .* is in use by a build: wait until the build has finished"),
     ):
         cache.clear()
     assert len(cache.clear().removed) == 2
@@ -215,11 +217,11 @@ def test_clearing_removes_everything_and_not_while_a_build_is_in_progress(cache:
     assert list((cache.root / "recipes").iterdir()) == []
 
 
-def test_builds_keep_the_cache_within_its_bound(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_builds_keep_the_cache_within_its_limits(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_CACHE_SIZE", "1500")
     _object(cache, "first", days=3)
     _object(cache, "second", days=2)
-    assert _left(cache) == {"first.cpp", "second.cpp"}  # looked at a moment ago
+    assert _left(cache) == {"first.cpp", "second.cpp"}  # checked a moment ago
     before = time.time() - pruning.INTERVAL_S - 1
     os.utime(cache.root / "pruned", (before, before))
     _object(cache, "third")
@@ -230,7 +232,7 @@ def test_builds_keep_the_cache_within_its_bound(cache: Cache, monkeypatch: pytes
     ("options", "left"),
     [("rw,local_lock=none", {"young.cpp"}), ("rw,local_lock=all", {"young.cpp", "old.cpp"})],
 )
-def test_on_the_network_builds_remove_only_what_is_very_old_and_nothing_without_common_locks(
+def test_on_a_network_builds_remove_only_very_old_entries_and_none_without_shared_locks(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, options: str, left: set[str]
 ) -> None:
     _object(cache, "young", days=50)
@@ -243,7 +245,7 @@ def test_on_the_network_builds_remove_only_what_is_very_old_and_nothing_without_
     assert len(cache.prune(Bound(0, 0)).removed) == len(left)  # on request
 
 
-def test_a_failure_to_prune_is_none_of_the_build(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_to_prune_does_not_fail_the_build(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     _object(cache, "old", days=100)
     (cache.root / "pruned").unlink()
 
@@ -254,14 +256,14 @@ def test_a_failure_to_prune_is_none_of_the_build(cache: Cache, monkeypatch: pyte
     assert _object(cache, "new").exists()
 
 
-def test_one_prunes_at_a_time(cache: Cache) -> None:
+def test_only_one_process_prunes_at_a_time(cache: Cache) -> None:
     _object(cache, "old", days=100)
     with locked(cache.root / "locks/prune.lock"):
         assert cache.prune(Bound()).removed == ()
     assert len(cache.prune(Bound()).removed) == 1
 
 
-def test_what_a_killed_prune_left_is_cleared_by_the_next_build(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_killed_prune_are_removed_by_the_next_build(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = _object(cache, "old", days=100)
 
     def killed(*_: object, **__: object) -> None:
@@ -277,7 +279,7 @@ def test_what_a_killed_prune_left_is_cleared_by_the_next_build(cache: Cache, mon
     assert list((cache.root / "work").iterdir()) == []
 
 
-def test_locks_and_entries_of_what_is_long_gone_go_too(cache: Cache) -> None:
+def test_old_locks_and_descriptions_of_missing_entries_are_removed(cache: Cache) -> None:
     kept = _object(cache, "recipe", days=3)
     kept.unlink()
     then = time.time() - 3 * _DAY_S
@@ -290,7 +292,7 @@ def test_locks_and_entries_of_what_is_long_gone_go_too(cache: Cache) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"name": 1, "kind": ["x"]}', '{"name": "\\ud800", "torch": null}'])
-def test_an_entry_of_another_form_hides_nothing(cache: Cache, text: str) -> None:
+def test_a_malformed_description_hides_nothing(cache: Cache, text: str) -> None:
     kept = _object(cache, "recipe")
     Usage(cache.root).entry(kept.stem).write_text(text)
     (entry,) = list_entries(cache.root)
@@ -298,7 +300,7 @@ def test_an_entry_of_another_form_hides_nothing(cache: Cache, text: str) -> None
     json.dumps(entry.about)
 
 
-def test_a_thing_without_an_entry_is_as_old_as_its_files(cache: Cache) -> None:
+def test_an_entry_without_a_description_is_as_old_as_its_files(cache: Cache) -> None:
     kept = _object(cache, "recipe")
     Usage(cache.root).entry(kept.stem).unlink()
     (entry,) = list_entries(cache.root)

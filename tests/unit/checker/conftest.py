@@ -1,4 +1,4 @@
-"""Operators as a check has them."""
+"""Fixtures: operators in the form in which a check uses them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RecordingWatcher:
-    """A watcher that keeps what it receives."""
+    """A watcher that records its calls."""
 
     def __init__(self) -> None:
         self.begun: list[tuple[str, str, str]] = []
@@ -39,7 +39,7 @@ class RecordingWatcher:
 
 
 class MakeSubject(Protocol):
-    """Describes an operator, registers it with PyTorch, and gives it as a check has it."""
+    """Describes an operator, registers it with PyTorch, and returns it as the subject of a check."""
 
     def __call__(self, text: str, *, quick: bool = False, large: bool = False, seed: int = 0) -> Subject: ...
 

@@ -1,4 +1,4 @@
-"""What `check` says before it runs anything, and what its report and the program say after."""
+"""The errors that `check` raises before it runs anything, its report, and the output of the program."""
 
 from __future__ import annotations
 
@@ -66,21 +66,19 @@ def library(describe: Describe) -> Library:
         ({"devices": ["tpu"]}, "unknown device 'tpu': expected one of cpu, cuda"),
     ],
 )
-def test_an_unknown_name_is_told_with_those_that_are_known(
-    library: Library, asked: dict[str, Any], message: str
-) -> None:
+def test_an_unknown_name_is_reported_with_the_known_ones(library: Library, asked: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError) as caught:
         opwright.check(library, **asked)
     assert str(caught.value).startswith(message)
 
 
-def test_a_library_that_is_in_no_file_cannot_be_checked() -> None:
-    with pytest.raises(SpecError, match=r"'nowhere' is in no op\.py: a check opens it from a file"):
+def test_a_library_without_a_file_cannot_be_checked() -> None:
+    with pytest.raises(SpecError, match=r"'nowhere' has no op\.py: describe it in one"):
         opwright.check(opwright.Library("nowhere"))
 
 
 def test_a_folder_without_a_description_cannot_be_checked(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"holds no operator library: expected an op\.py at"):
+    with pytest.raises(SpecError, match=r"does not contain an operator library: expected an op\.py at"):
         opwright.check(tmp_path)
 
 
@@ -89,8 +87,8 @@ def test_a_library_without_operators_cannot_be_checked(describe: Describe) -> No
         opwright.check(describe(""))
 
 
-def test_without_native_code_there_is_nothing_for_a_sanitizer(library: Library) -> None:
-    with pytest.raises(SpecError, match="has no native source: there is nothing that a sanitizer could watch"):
+def test_a_sanitizer_requires_native_code(library: Library) -> None:
+    with pytest.raises(SpecError, match="has no native source that a sanitizer could check"):
         opwright.check(library, sanitize=["address"])
 
 
@@ -106,31 +104,31 @@ def cells(report: Any, op: str) -> dict[str, Any]:
     return {cell.runtime: cell for cell in report.cells if cell.op.endswith(f"::{op}")}
 
 
-def test_cells_come_in_the_order_of_operators_and_runtimes(report: Any, library: Library) -> None:
+def test_cells_are_ordered_by_operator_and_runtime(report: Any, library: Library) -> None:
     names = [(cell.op, cell.runtime) for cell in report.cells]
     runtimes = ("vmap", "trace", "script", "host-aoti")
     assert names == [(f"{library.namespace}::{op}", name) for op in library.ops for name in runtimes]
     assert (report.namespace, report.path, report.seed) == (library.namespace, str(library.root), 5)
 
 
-def test_what_does_not_apply_or_was_left_out_has_a_reason_and_is_not_passed(report: Any) -> None:
+def test_a_cell_that_does_not_apply_or_was_skipped_has_a_reason_and_does_not_pass(report: Any) -> None:
     found = cells(report, "right")
     assert [cell.status for cell in found.values()] == ["not applicable", "passed", "passed", "not run"]
     assert found["vmap"].reason == "not claimed; @library.op(vmap=True) claims it"
-    assert found["host-aoti"].reason == "--quick runs what compiles nothing"
+    assert found["host-aoti"].reason == "--quick skips runtimes that compile code"
 
 
-def test_samples_that_yield_nothing_are_a_fault_of_the_description(report: Any) -> None:
+def test_empty_samples_are_a_fault_of_the_description(report: Any) -> None:
     failure = cells(report, "empty")["script"].failures[0]
     assert failure.kind is Kind.REFERENCE
     assert "yield nothing: yield the arguments of at least one call" in failure.got
     assert not report.passed
 
 
-def test_the_same_seed_gives_the_same_report(report: Any, library: Library) -> None:
+def test_the_same_seed_produces_the_same_report(report: Any, library: Library) -> None:
     again = opwright.check(library, runtimes=["host-aoti", "trace", "script", "vmap"], quick=True, seed=5)
-    told = [[dataclasses.replace(cell, seconds=0) for cell in given.cells] for given in (report, again)]
-    assert told[0] == told[1]
+    results = [[dataclasses.replace(cell, seconds=0) for cell in given.cells] for given in (report, again)]
+    assert results[0] == results[1]
 
 
 def test_the_report_is_json(report: Any) -> None:
@@ -153,7 +151,7 @@ def program(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_right_operator_ends_with_0_and_json_alone_on_stdout(library: Library, tmp_path: Path) -> None:
+def test_a_correct_operator_exits_with_0_and_prints_only_json_to_stdout(library: Library, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     ended = program(
         *(library.root, "--op", "right", "--runtime", "eager", "--runtime", "script", "--device", "cpu", "--quick"),
@@ -171,23 +169,23 @@ def test_a_right_operator_ends_with_0_and_json_alone_on_stdout(library: Library,
     assert f"eager   {library.namespace}::right  passed" in ended.stderr
 
 
-def test_a_wrong_description_ends_with_1_and_says_what_is_wrong(library: Library, tmp_path: Path) -> None:
-    told = tmp_path / "report.json"
-    ended = program(library.root / "op.py", "--op", "refuses", "--runtime", "eager", "--quick", "--json", told)
+def test_a_wrong_description_exits_with_1_and_names_the_error(library: Library, tmp_path: Path) -> None:
+    json_file = tmp_path / "report.json"
+    ended = program(library.root / "op.py", "--op", "refuses", "--runtime", "eager", "--quick", "--json", json_file)
     assert ended.returncode == 1
-    assert "the description itself is wrong (reference)" in ended.stdout
+    assert "the description in op.py is wrong (reference)" in ended.stdout
     assert "ValueError: it takes nothing" in ended.stdout
     assert ended.stderr == ""
-    (cell,) = json.loads(told.read_text())["cells"]
+    (cell,) = json.loads(json_file.read_text())["cells"]
     (failure,) = cell["failures"]
     assert failure["case"] == "sample 1"
     assert failure["expected"] == "a result from the reference"
 
 
-def test_where_nothing_ran_nothing_passed(library: Library) -> None:
+def test_a_check_in_which_no_cell_ran_does_not_pass(library: Library) -> None:
     ended = program(library.root, "--op", "right", "--runtime", "vmap")
     assert ended.returncode == 1
-    assert "no cell was run, 1 not applicable" in ended.stdout
+    assert "no cell ran, 1 not applicable" in ended.stdout
     assert ended.stderr == (
         "error: nothing was checked: no cell ran, for the reasons above. Choose runtimes and devices that apply\n"
     )
@@ -201,14 +199,14 @@ def test_where_nothing_ran_nothing_passed(library: Library) -> None:
         (["--sead", "3"], "No such option"),
     ],
 )
-def test_wrong_usage_ends_with_2(library: Library, arguments: list[str], message: str) -> None:
+def test_wrong_usage_exits_with_2(library: Library, arguments: list[str], message: str) -> None:
     ended = program(library.root, *arguments)
     assert ended.returncode == 2
     assert message in " ".join(ended.stderr.replace("│", "").split())
     assert ended.stdout == ""
 
 
-def test_a_wrong_op_py_ends_with_3(tmp_path: Path) -> None:
+def test_a_wrong_op_py_exits_with_3(tmp_path: Path) -> None:
     (tmp_path / "op.py").write_text("import opwright\nlibrary = opwright.Library('mine', sources=['cpu.cpp'])\n")
     ended = program(tmp_path, "--json", "-")
     assert ended.returncode == 3

@@ -20,7 +20,7 @@ SCALED = """
 @library.op
 def scaled(x: Tensor) -> Tensor:
     if x.dim() != 1:
-        raise ValueError(f"x has to be a vector, and has {x.dim()} dimensions")
+        raise ValueError(f"x must be a vector, and has {x.dim()} dimensions")
     return 2 * x
 
 @scaled.samples
@@ -63,7 +63,7 @@ def case(family: Family, *shape: int, claimed: bool = False) -> Case:
         (Family.BAD_DEVICE, Kind.BAD_INPUT),
     ],
 )
-def test_a_wrong_result_means_what_the_case_varies(scaled: Subject, family: Family, kind: Kind) -> None:
+def test_the_kind_of_a_wrong_result_is_what_the_case_varies(scaled: Subject, family: Family, kind: Kind) -> None:
     failure = scaled.judge(case(family, 40), [3 * torch.ones(40)])
     assert failure is not None
     assert failure.kind is kind
@@ -79,17 +79,17 @@ def test_a_small_relative_error_is_lost_precision(scaled: Subject, family: Famil
     assert failure.kind is Kind.PRECISION
 
 
-def test_a_right_result_is_no_failure(scaled: Subject) -> None:
+def test_a_correct_result_is_not_a_failure(scaled: Subject) -> None:
     assert scaled.judge(case(Family.SAMPLE, 40), [2 * torch.ones(40)]) is None
 
 
-def test_a_claimed_dtype_is_known_to_the_kernel(scaled: Subject) -> None:
+def test_a_wrong_result_in_a_claimed_dtype_is_not_a_wrong_dtype(scaled: Subject) -> None:
     failure = scaled.judge(case(Family.DTYPE, 39, claimed=True), [3 * torch.ones(39)])
     assert failure is not None
     assert failure.kind is Kind.WRONG_RESULT
 
 
-def test_a_result_of_another_type_is_told_as_such(scaled: Subject) -> None:
+def test_a_result_of_another_type_has_its_own_kind(scaled: Subject) -> None:
     for results in ([torch.ones(40).double()], [torch.ones(40), torch.ones(40)], []):
         failure = scaled.judge(case(Family.STRIDES, 40), results)
         assert failure is not None
@@ -98,17 +98,17 @@ def test_a_result_of_another_type_is_told_as_such(scaled: Subject) -> None:
     assert (failure.got, failure.expected) == ("0 results", "1 results")
 
 
-def test_what_the_reference_refuses_has_to_be_refused(scaled: Subject) -> None:
+def test_an_input_that_the_reference_rejects_must_be_rejected(scaled: Subject) -> None:
     failure = scaled.judge(case(Family.STRIDES, 4, 5), [torch.ones(4, 5)])
     assert failure is not None
     assert failure.kind is Kind.BAD_INPUT
     assert failure.got == "float32 (4, 5)"
     assert failure.expected == (
-        "an error, as from the reference: ValueError: x has to be a vector, and has 2 dimensions"
+        "an error, as raised by the reference: ValueError: x must be a vector, and has 2 dimensions"
     )
 
 
-def test_the_reference_is_run_once_for_a_case(make_subject: MakeSubject) -> None:
+def test_the_reference_runs_once_per_case(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 calls = []
 
@@ -153,7 +153,7 @@ def _(make):
     assert failure.got.startswith("result 1: float32 (3,), at [0]")
 
 
-def test_what_an_operator_writes_to_is_a_result_too(make_subject: MakeSubject) -> None:
+def test_a_mutated_argument_is_compared_like_a_result(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op(mutates=("x",))
 def grown(x: Tensor) -> None:
@@ -181,18 +181,18 @@ def _(make):
 """
 
 
-def test_an_oracle_that_gives_another_shape_is_told(make_subject: MakeSubject) -> None:
+def test_an_oracle_that_returns_another_shape_is_reported(make_subject: MakeSubject) -> None:
     subject = make_subject(f"{ORACLE}\n@shown.oracle\ndef _(x):\n    return x[:1]")
-    told = subject.expected(subject.samples[0]).refusal
-    assert told == "the oracle returns shapes [(1,)], the reference [(16,)]: they must be equal"
+    refusal = subject.expected(subject.samples[0]).refusal
+    assert refusal == "the oracle returns shapes [(1,)], the reference [(16,)]: they must be equal"
 
 
-def test_an_oracle_that_raises_is_told(make_subject: MakeSubject) -> None:
+def test_an_oracle_that_raises_is_reported(make_subject: MakeSubject) -> None:
     subject = make_subject(f"{ORACLE}\n@shown.oracle\ndef _(x):\n    raise ValueError('no such number')")
     assert subject.expected(subject.samples[0]).refusal == "ValueError: no such number"
 
 
-def test_a_reference_that_takes_no_float64_or_looks_at_bytes_speaks_for_itself(make_subject: MakeSubject) -> None:
+def test_a_reference_that_rejects_float64_or_reads_bytes_is_its_own_oracle(make_subject: MakeSubject) -> None:
     for reference in (ORACLE, ORACLE.replace("return", "assert x.dtype == torch.float32\n    return")):
         subject = make_subject(reference)
         (sample,) = subject.samples
@@ -209,11 +209,11 @@ def _fault_of_a_large_call(scaled: Subject, factor: float, device: str) -> Failu
 
 
 @pytest.mark.parametrize("factor", [1.01, 0.0])
-def test_of_a_large_call_every_error_counts(scaled: Subject, factor: float) -> None:
+def test_every_error_of_a_large_call_counts(scaled: Subject, factor: float) -> None:
     assert _fault_of_a_large_call(scaled, factor, "cpu") is not None
 
 
 @pytest.mark.needs("cuda")
 @pytest.mark.parametrize(("factor", "is_noticed"), [(1.01, False), (0.0, True)])
-def test_of_a_large_call_on_a_gpu_only_gross_errors_count(scaled: Subject, factor: float, *, is_noticed: bool) -> None:
+def test_only_large_errors_of_a_large_call_on_a_gpu_count(scaled: Subject, factor: float, *, is_noticed: bool) -> None:
     assert (_fault_of_a_large_call(scaled, factor, "cuda") is not None) == is_noticed

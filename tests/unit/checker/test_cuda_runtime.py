@@ -1,4 +1,4 @@
-"""The CUDA runtimes of this process are found, and asked for errors."""
+"""The CUDA runtimes of this process are found, and return their errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_the_c_library_is_among_the_open_shared_objects() -> None:
     assert opened > closed >= 0
 
 
-def test_an_error_is_taken_once_and_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_is_returned_once_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = [9]
     runtime = SimpleNamespace(
         cudaGetLastError=lambda: codes.pop() if codes else 0,
@@ -32,7 +32,7 @@ def test_an_error_is_taken_once_and_has_its_name(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.needs("nvcc")
-def test_the_real_runtime_keeps_its_error() -> None:
+def test_the_real_runtime_stores_its_error() -> None:
     try:
         runtime = ctypes.CDLL("libcudart.so.13")
     except OSError:

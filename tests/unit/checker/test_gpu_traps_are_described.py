@@ -1,4 +1,4 @@
-"""The GPU's trap set says of each of its faults what it is and what a check should call it; nothing is built here."""
+"""Tests that each GPU trap describes its fault and the kind that a check should report; nothing is built here."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_every_folder_has_its_row_and_every_row_its_folder() -> None:
+def test_every_folder_has_a_row_and_every_row_a_folder() -> None:
     assert sorted(EXPECTED) == FOLDERS
     assert len(FOLDERS) >= 12
 
 
-def test_each_row_names_kinds_that_exist_and_says_what_is_wrong(name: str) -> None:
+def test_each_row_has_existing_kinds_and_a_sentence(name: str) -> None:
     row = EXPECTED[name]
     assert 1 <= len({Kind(kind) for kind in row["kind"]}) <= 2
     assert row["runtime"] in {"eager", "autograd"}
@@ -47,7 +47,7 @@ def test_the_twins_are_two_sources_of_one_library(name: str, monkeypatch: pytest
     assert faulty.sources[0].read_text() != repaired.sources[0].read_text()
 
 
-def test_every_operator_has_samples_that_its_reference_takes(name: str) -> None:
+def test_every_operator_has_samples_that_its_reference_accepts(name: str) -> None:
     for op in library_at(TRAPS / name).ops.values():
         samples = list(op.draw(Make()))
         assert len(samples) >= 2

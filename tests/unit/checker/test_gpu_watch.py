@@ -1,4 +1,4 @@
-"""What calls leave on the GPU, as a check sees it; the GPU and the CUDA runtime are stand-ins."""
+"""How a check detects faults that calls leave on the GPU; the GPU and the CUDA runtime are fakes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ILLEGAL = "CUDA error: an illegal memory access was encountered"
 
 
 class Runtime(CudaRuntime):
-    """A runtime in which launches fail that a test lets fail."""
+    """A runtime in which a test can make launches fail."""
 
     def __init__(self) -> None:
         self.error = ""
@@ -29,7 +29,7 @@ class Runtime(CudaRuntime):
 
 
 class Gpu:
-    """A GPU that reports an error at each use, a number of times."""
+    """A GPU that reports an error at each use, up to a number of times."""
 
     def __init__(self) -> None:
         self.errors = 0
@@ -54,7 +54,7 @@ def runtime() -> Runtime:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_launch_that_nobody_checked_is_an_error_of_the_call(runtime: Runtime) -> None:
+def test_a_failed_launch_that_was_not_checked_is_an_error_of_the_call(runtime: Runtime) -> None:
     watch = GpuWatch(runtime)
     with pytest.raises(FailedLaunchError, match=f"never ran: {INVALID}"), watch.watched():
         runtime.error = INVALID
@@ -65,7 +65,7 @@ def test_a_launch_that_nobody_checked_is_an_error_of_the_call(runtime: Runtime) 
 
 
 @pytest.mark.usefixtures("gpu")
-def test_an_error_from_before_the_call_is_not_blamed_on_it(runtime: Runtime) -> None:
+def test_an_earlier_error_is_not_attributed_to_the_call(runtime: Runtime) -> None:
     watch = GpuWatch(runtime)
     runtime.error = INVALID
     with watch.watched():
@@ -74,7 +74,7 @@ def test_an_error_from_before_the_call_is_not_blamed_on_it(runtime: Runtime) -> 
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_launch_error_that_the_call_reports_is_not_unnoticed(runtime: Runtime) -> None:
+def test_a_launch_error_that_the_call_reports_is_not_reported_again(runtime: Runtime) -> None:
     watch = GpuWatch(runtime)
 
     def call() -> None:
@@ -97,7 +97,7 @@ def test_an_error_is_final_if_the_gpu_reports_it_again(
     assert ILLEGAL in fault.got
 
 
-def test_without_a_use_of_the_gpu_nothing_is_asked(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unused_gpu_is_not_queried(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     assert list(GpuWatch(runtime).faults()) == []
 
@@ -111,7 +111,7 @@ def test_without_a_use_of_the_gpu_nothing_is_asked(runtime: Runtime, monkeypatch
         (torch.OutOfMemoryError("CUDA error: out of memory"), False),
     ],
 )
-def test_errors_of_cuda_are_told_from_those_of_an_operator(error: Exception, *, is_cudas: bool) -> None:
+def test_cuda_errors_are_distinguished_from_errors_of_an_operator(error: Exception, *, is_cudas: bool) -> None:
     assert is_cuda_error(error) == is_cudas
 
 
@@ -134,7 +134,7 @@ def test_a_failed_launch_is_a_fault_of_its_step_and_explains_the_others(runtime:
     assert second.kind is Kind.WRONG_RESULT
 
 
-def test_a_wild_access_ends_the_process_and_is_blamed_on_the_step_before_it_is_seen(runtime: Runtime, gpu: Gpu) -> None:
+def test_an_invalid_access_ends_the_process_and_is_attributed_to_its_step(runtime: Runtime, gpu: Gpu) -> None:
     events: list[dict[str, Any]] = []
     cell = recorder(GpuWatch(runtime), events, fail_fast=True)
     cell.begin("sample 1", "f(x)")
@@ -146,7 +146,7 @@ def test_a_wild_access_ends_the_process_and_is_blamed_on_the_step_before_it_is_s
     assert (fault.kind, fault.case, fault.repro) == (Kind.GPU_FAULT, "sample 1", "f(x)")
 
 
-def test_a_step_may_know_what_a_wild_access_in_it_shows(runtime: Runtime, gpu: Gpu) -> None:
+def test_a_step_can_declare_what_an_invalid_access_in_it_means(runtime: Runtime, gpu: Gpu) -> None:
     events: list[dict[str, Any]] = []
     cell = recorder(GpuWatch(runtime), events)
     cell.begin("sample 1, larger", "f(x)", Kind.INDEX_OVERFLOW)

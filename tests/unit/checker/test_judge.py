@@ -1,4 +1,4 @@
-"""The judge: what a call should return, and what is wrong with what it returned."""
+"""The judge: the expected results of a call, and the faults in the actual ones."""
 
 from __future__ import annotations
 
@@ -46,27 +46,27 @@ def judge(describe: Describe) -> LocalJudge:
     return LocalJudge(describe(DOUBLED).ops["doubled"])
 
 
-def test_an_outline_has_the_shape_and_dtype_of_the_results_and_none_of_their_numbers(judge: LocalJudge) -> None:
+def test_an_outline_has_the_shape_and_dtype_of_the_results_but_not_their_numbers(judge: LocalJudge) -> None:
     outline = judge.outline(case(3, 2))
     (own,) = outline.own
     assert (own.shape, own.dtype, outline.refusal) == ((3, 2), torch.float32, "")
-    # Not the memory of what the reference returned, which the judge keeps.
+    # Separate memory, because the judge keeps the results of the reference.
     (again,) = judge.outline(case(3, 2)).own
     assert own.data_ptr() != again.data_ptr()
 
 
-def test_an_outline_says_why_the_reference_rejects_a_call(judge: LocalJudge) -> None:
+def test_an_outline_contains_the_reason_why_the_reference_rejects_a_call(judge: LocalJudge) -> None:
     outline = judge.outline(case(3))
     assert "x must have two dimensions" in outline.refusal
     assert outline.own == ()
 
 
-def test_right_numbers_are_no_fault(judge: LocalJudge) -> None:
+def test_correct_numbers_are_not_a_fault(judge: LocalJudge) -> None:
     given = case(3, 4)
     assert judge.fault(given, [2 * given.arguments["x"]]) is None
 
 
-def test_a_wrong_number_is_a_fault_that_names_its_place(judge: LocalJudge) -> None:
+def test_a_wrong_number_is_a_fault_that_names_its_index(judge: LocalJudge) -> None:
     given = case(3, 4)
     results = 2 * given.arguments["x"]
     results[2, 1] += 1
@@ -81,16 +81,18 @@ def test_results_of_a_call_that_the_reference_rejects_are_a_fault(judge: LocalJu
     fault = judge.fault(case(5), [torch.zeros(5)])
     assert fault is not None
     assert fault.kind is Kind.BAD_INPUT
-    assert "an error, as from the reference: " in fault.expected
+    assert "an error, as raised by the reference: " in fault.expected
     assert "x must have two dimensions" in fault.expected
 
 
-def test_a_reference_that_returns_something_else_each_time_is_not_steady(describe: Describe, judge: LocalJudge) -> None:
+def test_a_reference_that_returns_different_results_each_time_is_not_steady(
+    describe: Describe, judge: LocalJudge
+) -> None:
     assert judge.is_steady(case(2, 2))
     assert not LocalJudge(describe(COUNTS_CALLS).ops["counts"]).is_steady(case(2, 2))
 
 
-def test_what_is_expected_of_a_call_is_kept_until_it_is_forgotten(describe: Describe) -> None:
+def test_expected_results_are_kept_until_the_call_is_forgotten(describe: Describe) -> None:
     op = describe(COUNTS_CALLS).ops["counts"]
     calls = op.reference.__globals__["calls"]
     judge = LocalJudge(op)
@@ -103,7 +105,7 @@ def test_what_is_expected_of_a_call_is_kept_until_it_is_forgotten(describe: Desc
     assert len(calls) > made
 
 
-def test_the_results_of_arguments_that_share_memory_are_those_of_separate_ones(describe: Describe) -> None:
+def test_arguments_that_share_memory_have_the_expected_results_of_separate_ones(describe: Describe) -> None:
     judge = LocalJudge(describe(SUMS).ops["added"])
     x = torch.rand(50)
     shared = Case("the same tensor twice", Family.SHARED, {"x": x, "y": x})
@@ -149,7 +151,7 @@ def chosen(x: Tensor) -> Tensor:
 """
 
 
-def test_what_the_reference_chooses_by_the_layout_is_not_expected(describe: Describe) -> None:
+def test_a_result_that_depends_on_the_layout_is_not_expected(describe: Describe) -> None:
     judge = LocalJudge(describe(CHOOSES).ops["chosen"])
     x = torch.arange(6.0).view(2, 3)
     assert judge.fault(Case("plain", Family.SAMPLE, {"x": x}), [x]) is not None
@@ -177,7 +179,7 @@ def gathered(x: Tensor, index: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(("largest", "is_refused"), [(2, False), (3, True)])
-def test_an_index_that_would_end_the_gpu_is_refused_on_the_cpu(
+def test_an_index_that_would_break_the_gpu_is_rejected_on_the_cpu(
     describe: Describe, monkeypatch: pytest.MonkeyPatch, largest: int, *, is_refused: bool
 ) -> None:
     op = describe(GATHERED).ops["gathered"]
@@ -185,7 +187,7 @@ def test_an_index_that_would_end_the_gpu_is_refused_on_the_cpu(
     assert not _may_end_the_gpu(given)
     plain = LocalJudge(op)
     assert bool(plain.outline(given).refusal) == is_refused
-    # As on a GPU: only a call that the CPU accepts is made there.
+    # As for a GPU, which runs only calls that the CPU accepts.
     monkeypatch.setattr("opwright.checker.judge._may_end_the_gpu", lambda _: True)
     ran: list[str] = op.reference.__globals__["ran"]
     ran.clear()

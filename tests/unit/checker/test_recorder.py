@@ -18,7 +18,7 @@ def recorder(events: list[dict[str, Any]], *skip: str) -> Recorder:
     return Recorder("mine::f", "eager", "cpu", events.append, frozenset(skip))
 
 
-def test_a_step_is_said_before_it_is_done(events: list[dict[str, Any]]) -> None:
+def test_a_step_is_announced_before_it_runs(events: list[dict[str, Any]]) -> None:
     assert recorder(events).begin("sample 1", "f(x)", Kind.FREED)
     where = {"op": "mine::f", "runtime": "eager", "device": "cpu"}
     assert events == [
@@ -26,7 +26,7 @@ def test_a_step_is_said_before_it_is_done(events: list[dict[str, Any]]) -> None:
     ]
 
 
-def test_a_step_of_which_a_process_died_is_not_done_again(events: list[dict[str, Any]]) -> None:
+def test_a_step_that_ended_a_process_is_not_repeated(events: list[dict[str, Any]]) -> None:
     again = recorder(events, "sample 1")
     assert not again.begin("sample 1")
     assert again.died_of("sample 1")
@@ -36,16 +36,16 @@ def test_a_step_of_which_a_process_died_is_not_done_again(events: list[dict[str,
     assert [event["step"] for event in events] == ["sample 2"]
 
 
-def test_a_group_of_which_several_crashed_is_not_tried_and_noted(events: list[dict[str, Any]]) -> None:
+def test_a_group_with_several_crashes_is_skipped_with_a_note(events: list[dict[str, Any]]) -> None:
     cell = Recorder("mine::f", "eager", "cpu", events.append, frozenset({"x flat"}), frozenset({"bad rank of x"}))
     for step, group in (("x flat", "bad rank of x"), ("x deep", "bad rank of x"), ("y deep", "bad rank of y")):
         cell.begin(step, group=group)
     assert [event["step"] for event in events] == ["y deep"]
     assert cell.died_of("x deep", "bad rank of x")
-    assert cell.cell().reason == "cases not tried, because others like them crash: 1 (bad rank of x)"
+    assert cell.cell().reason == "cases skipped because similar ones crash: 1 (bad rank of x)"
 
 
-def test_of_each_kind_the_first_failure_is_kept(events: list[dict[str, Any]]) -> None:
+def test_the_first_failure_of_each_kind_is_kept(events: list[dict[str, Any]]) -> None:
     cell = recorder(events)
     for kind, case in ((Kind.TAIL, "plain"), (Kind.LEAK, "other"), (Kind.TAIL, "later")):
         cell.fail(Failure(kind, case))
@@ -62,7 +62,7 @@ def test_the_first_failure_of_each_kind_is_announced_with_its_repro(events: list
     assert events == [{"event": "fault", "repro": "f(x)"}, {"event": "fault", "repro": ""}]
 
 
-def test_refusals_are_counted_among_the_cases(events: list[dict[str, Any]]) -> None:
+def test_rejected_cases_count_as_cases(events: list[dict[str, Any]]) -> None:
     counting = recorder(events)
     counting.ok()
     counting.ok()
@@ -76,18 +76,18 @@ def test_refusals_are_counted_among_the_cases(events: list[dict[str, Any]]) -> N
     assert counting.cell("not applicable", "it has none").reason == "it has none"
 
 
-def test_an_event_comes_back_from_its_line() -> None:
+def test_an_event_can_be_read_from_its_line() -> None:
     event = {"event": "step", "step": "línea\nof two lines", "repro": f"{MARK}\x00"}
     lines = written(event).split("\n")
     assert [found for line in lines if (found := read(line))] == [event]
 
 
-def test_an_event_survives_what_was_printed_before_it_on_its_line() -> None:
+def test_an_event_survives_earlier_output_on_its_line() -> None:
     printed = f"a kernel prints without an end{written({'event': 'end'})}more"
     assert [read(line) for line in printed.split("\n")] == [None, {"event": "end"}, None]
 
 
-def test_an_event_that_was_cut_short_is_no_event() -> None:
+def test_a_truncated_event_is_not_an_event() -> None:
     line = written({"event": "step", "step": "sample 1"}).strip("\n")
     assert read(line) is not None
     assert read(line[:-3]) is None

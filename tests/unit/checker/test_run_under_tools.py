@@ -16,7 +16,7 @@ from tests.unit.checker.conftest import RecordingWatcher
 if TYPE_CHECKING:
     from tests.unit.conftest import Describe
 
-# As compute-sanitizer does, it ends with the exit code of the program that it runs.
+# Like compute-sanitizer, it exits with the exit code of the program that it runs.
 PROGRAM = f"""#!/bin/sh
 while [ "$1" != {sys.executable} ]; do
     [ "$1" = --tool ] && export TOOL=$2
@@ -76,7 +76,7 @@ def ran(describe: Describe, tmp_path_factory: pytest.TempPathFactory) -> tuple[R
         return watched, run_under_tools(job, ("racecheck", "memcheck", "initcheck", "synccheck"), ENVIRONMENT, watched)
 
 
-def test_several_runs_are_one_cell(ran: tuple[RecordingWatcher, Cell]) -> None:
+def test_several_runs_are_merged_into_one_cell(ran: tuple[RecordingWatcher, Cell]) -> None:
     watched, cell = ran
     assert watched.begun == [(cell.op, "eager", "cpu")]
     assert watched.ended == [cell]
@@ -84,10 +84,10 @@ def test_several_runs_are_one_cell(ran: tuple[RecordingWatcher, Cell]) -> None:
     assert cell.status == "failed"
 
 
-def test_each_report_is_a_fault_of_its_kind_in_the_step_in_which_it_came(ran: tuple[RecordingWatcher, Cell]) -> None:
+def test_each_report_is_a_fault_of_its_kind_in_the_step_that_caused_it(ran: tuple[RecordingWatcher, Cell]) -> None:
     found = {failure.kind: failure for failure in ran[1].failures}
     assert found[Kind.RACECHECK].got.startswith("Error: a race at /ops/mine/cuda.cu:31, in the kernel work(float*)")
-    # A process that ends at a report is not started again.
+    # A process that stops at a report is not restarted.
     assert found[Kind.MEMCHECK].got.startswith("Invalid __global__ read of size 4 bytes at /ops/mine/cuda.cu:31")
     for tool in ("racecheck", "memcheck"):
         failure = found[Kind(tool)]
@@ -102,11 +102,11 @@ def test_an_error_without_a_report_is_a_fault_too(ran: tuple[RecordingWatcher, C
 
 
 def test_what_was_left_out_is_said(ran: tuple[RecordingWatcher, Cell]) -> None:
-    assert ran[1].reason.count("under compute-sanitizer, the samples and 6 of ") == 1
-    assert "the other steps of eager mode were left out" in ran[1].reason
+    assert ran[1].reason.count("under compute-sanitizer, only the samples and 6 of ") == 1
+    assert "the other steps of the eager runtime were skipped" in ran[1].reason
 
 
-def test_a_cell_passed_if_it_passed_under_all_tools() -> None:
+def test_a_cell_passes_if_it_passes_under_all_tools() -> None:
     passed = Cell("mine::f", "eager", "cuda", "passed", "a note", cases=3, seconds=1.5)
     failed = Cell("mine::f", "eager", "cuda", "failed", cases=1, failures=(Failure(Kind.MEMCHECK),))
     absent = Cell("mine::f", "eager", "cuda", "not applicable", "no GPU")

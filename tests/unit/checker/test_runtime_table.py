@@ -1,4 +1,4 @@
-"""The table of runtimes beside the modules that it names."""
+"""The table of runtimes agrees with the modules that it names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opwright.checker.runtime_table import LANES, RUNTIME_NAMES, RUNTIMES, runti
 FOLDER = Path(opwright.checker.runtimes.__file__).parent
 
 
-def test_the_folder_of_runtimes_holds_the_eleven_and_their_protocol() -> None:
+def test_the_folder_of_runtimes_contains_the_eleven_and_their_protocol() -> None:
     modules = {path.stem for path in FOLDER.glob("*.py")}
     assert modules == {*(name.replace("-", "_") for name in RUNTIME_NAMES), "runtime", "__init__"}
     assert len(RUNTIMES) == 11

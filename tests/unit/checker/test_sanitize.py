@@ -31,50 +31,50 @@ THREAD = "==================\nWARNING: ThreadSanitizer: data race (pid=7)\n  Wri
         (THREAD, "WARNING: ThreadSanitizer: data race (pid=7)"),
     ],
 )
-def test_a_report_begins_with_its_headline(output: str, headline: str) -> None:
+def test_a_report_starts_with_its_headline(output: str, headline: str) -> None:
     found, report = report_in(output)
     assert found == headline
     assert report == "\n".join(output[output.index(headline) :].splitlines())
 
 
-def test_what_kernels_print_is_no_report() -> None:
+def test_the_output_of_kernels_is_not_a_report() -> None:
     assert report_in("a runtime error\nERROR: something else") == ("", "")
 
 
-def test_a_long_report_is_cut() -> None:
+def test_a_long_report_is_truncated() -> None:
     assert len(report_in(ADDRESS + "    #1 0x7f in more\n" * 100)[1].splitlines()) == 40
 
 
-def test_an_unknown_sanitizer_is_told_with_those_that_are_known() -> None:
+def test_an_unknown_sanitizer_is_reported_with_the_known_ones() -> None:
     known = "address, undefined, thread, memcheck, racecheck, initcheck, synccheck"
-    with pytest.raises(ToolchainError, match=f"'adress' is unknown: expected some of {known}"):
+    with pytest.raises(ToolchainError, match=f"'adress' is unknown: expected one of {known}"):
         checked(("undefined", "adress"))
 
 
-def test_the_address_and_the_thread_sanitizer_exclude_each_other() -> None:
-    with pytest.raises(ToolchainError, match="exclude each other: run the check twice"):
+def test_the_address_and_thread_sanitizers_cannot_be_combined() -> None:
+    with pytest.raises(ToolchainError, match="cannot be combined: run the check once with each"):
         checked(("thread", "address"))
     assert checked(("address", "undefined")) == ("address", "undefined")
 
 
-def test_what_the_compiler_builds_in_and_what_watches_the_gpu_exclude_each_other() -> None:
-    message = "address and memcheck, racecheck exclude each other: .* Run the check twice"
+def test_compiler_sanitizers_and_gpu_tools_cannot_be_combined() -> None:
+    message = "address and memcheck, racecheck cannot be combined: .* Run the check once with each"
     with pytest.raises(ToolchainError, match=message):
         checked(("memcheck", "address", "racecheck"))
 
 
-def test_a_tool_that_is_named_twice_runs_once() -> None:
+def test_a_tool_that_is_passed_twice_runs_once() -> None:
     assert tools_among(("memcheck", "synccheck", "memcheck")) == ("memcheck", "synccheck")
     assert tools_among(("address", "undefined")) == ()
 
 
-def test_a_tool_for_the_gpu_needs_a_pytorch_built_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_tool_requires_a_cuda_build_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sanitize, "find_pytorch", lambda: SimpleNamespace(cuda=None))
-    with pytest.raises(ToolchainError, match="memcheck watches CUDA kernels, and this PyTorch is a CPU build"):
+    with pytest.raises(ToolchainError, match="memcheck checks CUDA kernels, but this PyTorch is a CPU build"):
         checked(("memcheck",))
 
 
-def test_a_tool_for_the_gpu_needs_compute_sanitizer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_gpu_tool_requires_compute_sanitizer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sanitize, "find_pytorch", lambda: SimpleNamespace(cuda="13.0"))
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     (tmp_path / "bin").mkdir()
@@ -87,7 +87,7 @@ def test_a_tool_for_the_gpu_needs_compute_sanitizer(monkeypatch: pytest.MonkeyPa
     assert instrumented(plan, ("memcheck",)).cuda_cflags == ("-lineinfo",)
 
 
-def test_a_plan_is_instrumented_where_it_compiles_and_where_it_links() -> None:
+def test_a_plan_is_instrumented_for_compiling_and_linking() -> None:
     plan = instrumented(
         Plan(name="mine", sources=(Path("cpu.cpp"),), abi="stable", cflags=("-O3",)), ("address", "undefined")
     )
@@ -97,16 +97,16 @@ def test_a_plan_is_instrumented_where_it_compiles_and_where_it_links() -> None:
     assert plan.ldflags == ("-fsanitize=address,undefined",)
 
 
-def test_the_runtime_libraries_of_the_sanitizers_are_loaded_first() -> None:
+def test_the_sanitizers_runtime_libraries_are_loaded_first() -> None:
     preloaded = environment(("address", "undefined"))["LD_PRELOAD"].split()
     assert [Path(library).name.partition(".")[0] for library in preloaded] == ["libasan", "libubsan"]
     assert all(Path(library).is_file() for library in preloaded)
 
 
-def test_a_compiler_without_sanitizers_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_compiler_without_sanitizers_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     compiler = tmp_path / "g++"
     compiler.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "g++ (GCC) 14.0" || echo "${1#-print-file-name=}"\n')
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
-    with pytest.raises(ToolchainError, match=r"brings no libtsan\.so: install the sanitizers of your compiler"):
+    with pytest.raises(ToolchainError, match=r"does not provide libtsan\.so: install your compiler's sanitizers"):
         environment(("thread",))

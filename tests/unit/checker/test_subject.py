@@ -1,4 +1,4 @@
-"""The operator under check, where no other test of the checker looks at it."""
+"""Properties of the operator under check that no other test of the checker covers."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def _(make):
 
 
 @pytest.mark.parametrize(("p", "draws"), [(0.5, True), (0.0, False), (-1.0, False)])
-def test_the_reference_runs_once_to_see_whether_it_draws_random_numbers(
-    make_subject: MakeSubject, p: float, *, draws: bool
-) -> None:
+def test_the_reference_runs_once_to_detect_random_numbers(make_subject: MakeSubject, p: float, *, draws: bool) -> None:
     subject = make_subject(REFERENCE.replace("{p}", str(p)), quick=True)
     (sample,) = subject.samples
     runs: list[float] = subject.op.reference.__globals__["runs"]

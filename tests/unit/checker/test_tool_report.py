@@ -1,4 +1,4 @@
-"""What the tools of compute-sanitizer write, as releases from 2021 to 2025 do, and what is read from it."""
+"""Parsing the output of compute-sanitizer's tools, as releases from 2021 to 2025 write it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ BARRIER = """\
 =========     Device Frame: _Z4meanPi+0xe40 in /ops/mine/cuda.cu:60
 =========
 """
-# As release 2025.3.1 writes them of libraries that nvcc 13.0 compiled, on an H100.
+# From release 2025.3.1, for libraries compiled with nvcc 13.0, on an H100.
 RACE_OF_A_WARP = """\
 ========= Warning: Race reported between Write access at \
 _ZN43_INTERNAL_a5bddfe1_9_faulty_cu_41218a75_95345_GLOBAL__N__a5bddfe1_9_faulty_cu_41218a75_95316add_up_in_a_warpEPVfi\
@@ -173,7 +173,7 @@ def only(text: str) -> ToolReport:
     ],
     ids=["memcheck", "misaligned", "of 2021", "call", "race", "hazard", "initcheck", "warp race", "warp", "synccheck"],
 )
-def test_a_report_says_what_where_and_by_whom(text: str, line: str) -> None:
+def test_a_report_names_the_fault_its_place_and_its_thread(text: str, line: str) -> None:
     assert shown(only(text), ROOT) == line
 
 
@@ -183,7 +183,7 @@ def test_without_line_information_the_function_is_named() -> None:
     assert "bytes at mine::difference(float const*, float*, int), in the kernel" in shown(bare, ROOT)
 
 
-def test_a_file_on_a_line_of_its_own_belongs_to_the_line_before() -> None:
+def test_a_file_on_a_separate_line_belongs_to_the_previous_line() -> None:
     wrapped = OUT_OF_BOUNDS.replace("+0x70 in", "+0x70\n=========        in")
     assert only(wrapped).places == only(OUT_OF_BOUNDS).places
 
@@ -193,7 +193,7 @@ def test_the_shared_object_that_called_cuda_is_named(text: str, caller: str) -> 
     assert only(text).caller == caller
 
 
-def test_the_text_of_a_report_is_readable_and_its_offset_counts_bytes() -> None:
+def test_a_report_has_readable_text_and_an_offset_in_bytes() -> None:
     before = HEAD + "========= a kernel named übung\n"
     (found,) = reports((before + OUT_OF_BOUNDS).encode())
     assert found.offset == len(before.encode())
@@ -204,7 +204,7 @@ def test_the_text_of_a_report_is_readable_and_its_offset_counts_bytes() -> None:
     ]
 
 
-def test_the_same_fault_in_other_threads_is_one() -> None:
+def test_the_same_fault_in_several_threads_is_reported_once() -> None:
     elsewhere = OUT_OF_BOUNDS.replace("(40,0,0)", "(41,0,0)").replace("c00a00", "c00a04")
     other = OUT_OF_BOUNDS.replace("cuda.cu:31", "cuda.cu:57")
     found = reports((OUT_OF_BOUNDS + elsewhere + other + RACE).encode())
@@ -212,7 +212,7 @@ def test_the_same_fault_in_other_threads_is_one() -> None:
     assert [report.places[0].line for report in distinct(found)] == [31, 57, 27]
 
 
-def test_what_the_program_says_about_itself_is_no_report() -> None:
+def test_messages_of_the_tool_about_itself_are_not_reports() -> None:
     lines = (
         "========= COMPUTE-SANITIZER\n"
         "========= Target application terminated before first instrumented API call\n"
@@ -226,7 +226,7 @@ def test_what_the_program_says_about_itself_is_no_report() -> None:
     assert troubles(lines.encode()) == []
 
 
-def test_what_the_tool_could_not_do_is_told() -> None:
+def test_limits_of_the_tool_are_reported() -> None:
     lost = "Internal Sanitizer Error: The Sanitizer encountered an error while launching _Z4workPf"
     overflow = "Warning: Detected overflow of tracked cuda::barrier structures. Results might be incorrect."
     refused = "Error: Device not supported. Please refer to the documentation."
@@ -238,6 +238,6 @@ def test_what_the_tool_could_not_do_is_told() -> None:
 
 
 @pytest.mark.parametrize("text", [OUT_OF_BOUNDS, MISALIGNED, OLD, FAILED_CALL, RACE_OF_A_WARP, UNINITIALIZED, BARRIER])
-def test_half_a_report_is_read_as_far_as_it_goes(text: str) -> None:
+def test_a_truncated_report_is_parsed_as_far_as_possible(text: str) -> None:
     for size in range(len(text)):
         assert len(reports(text.encode()[:size])) <= 1

@@ -1,4 +1,4 @@
-"""The trap set says of each of its faults what it is and what a check should call it; nothing is built here."""
+"""Tests that each trap describes its fault and the kind that a check should report; nothing is built here."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from opwright.spec import Library, library_at
 
 TRAPS = Path(__file__).parents[2] / "packages/traps"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((TRAPS / "expected.json").read_text(encoding="utf-8"))
+MEASURED = (Path(__file__).parents[3] / "docs/explanation/measured.md").read_text(encoding="utf-8")
 FOLDERS = sorted(path.parent.name for path in TRAPS.glob("*/op.py"))
 RUNTIMES = {"eager", "autograd", "compile", "vmap", "library"}
 SWITCH = "OPWRIGHT_TRAP"
-# A tensor that is kept needs a list to be kept in, an intrinsic its header, and a line that moves leaves its place.
+# These need a second place: a leaked tensor its list, an intrinsic its header, and a moved line its old position.
 IN_TWO_PLACES = {"leaked_tensor", "denormals_flushed", "wanted_weight_only"}
 
 
@@ -31,11 +32,11 @@ def opened(name: str, build: str, monkeypatch: pytest.MonkeyPatch) -> Library:
     return library_at(TRAPS / name)
 
 
-def test_the_set_is_large_enough_to_mean_something() -> None:
+def test_the_set_is_large_enough() -> None:
     assert len(FOLDERS) >= 156
 
 
-def test_every_folder_has_its_row_and_every_row_its_folder() -> None:
+def test_every_folder_has_a_row_and_every_row_a_folder() -> None:
     assert sorted(EXPECTED) == FOLDERS
 
 
@@ -43,37 +44,37 @@ def test_every_folder_is_a_library() -> None:
     assert [path.name for path in TRAPS.iterdir() if path.is_dir() and not (path / "op.py").is_file()] == []
 
 
-def test_every_kind_that_is_named_exists(name: str) -> None:
+def test_every_named_kind_exists(name: str) -> None:
     kinds = EXPECTED[name]["kind"]
     assert kinds
     assert {Kind(kind).value for kind in kinds} == set(kinds)
 
 
-def test_the_runtime_and_the_fault_are_said(name: str) -> None:
+def test_each_row_has_a_runtime_and_the_sentence_of_the_documentation(name: str) -> None:
     row = EXPECTED[name]
     assert row["runtime"] in RUNTIMES
-    assert row["sentence"].endswith(".")
+    assert f"| `{name}` | {row['sentence'].removesuffix('.')} |" in MEASURED
     assert set(row) <= {"kind", "runtime", "sentence", "source", "all", "full"}
 
 
-def test_only_a_trap_with_several_faults_must_show_all_its_kinds(name: str) -> None:
+def test_only_a_trap_with_several_faults_must_show_all_of_its_kinds(name: str) -> None:
     row = EXPECTED[name]
     assert row.get("all", False) == (name == "tutorial_style_op")
     assert len(row["kind"]) == 3 if row.get("all") else len(row["kind"]) <= 2
 
 
-def test_the_fault_is_told_in_the_docstring(name: str) -> None:
+def test_the_docstring_is_at_most_two_lines(name: str) -> None:
     docstring = ast.get_docstring(ast.parse((TRAPS / name / "op.py").read_text(encoding="utf-8")))
     assert docstring is not None
     assert docstring.endswith(".")
     assert len(docstring.splitlines()) <= 2
 
 
-def test_each_trap_has_a_namespace_of_its_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_trap_has_its_own_namespace(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert opened(name, "faulty", monkeypatch).namespace == f"trap_{name}"
 
 
-def test_the_library_is_faulty_unless_the_repaired_twin_is_asked_for(
+def test_the_library_is_faulty_unless_the_repaired_twin_is_requested(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(SWITCH, raising=False)
@@ -81,7 +82,7 @@ def test_the_library_is_faulty_unless_the_repaired_twin_is_asked_for(
     sources = ["cpu.cpp"] if (TRAPS / name / "cpu.cpp").is_file() else []
     assert [source.name for source in repaired.sources] == sources
     assert [source.name for source in faulty.sources] == (["faulty.cpp"] if places(name, "cpu.cpp") else sources)
-    # With equal flags, what the two have in common, their definitions, is compiled once.
+    # With equal flags, the definitions that both have in common are compiled once.
     assert faulty.cflags == repaired.cflags
 
 
@@ -90,7 +91,7 @@ def test_the_twins_differ_in_one_place(name: str) -> None:
 
 
 def places(name: str, file: str) -> int:
-    """How often the two twins part in a file."""
+    """The number of places where the twins differ in a file."""
     path = TRAPS / name / file
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     set_or_passed_on = ("FAULTY = ", "library = ")
@@ -98,7 +99,7 @@ def places(name: str, file: str) -> int:
 
 
 @pytest.mark.parametrize("build", ["faulty", "repaired"])
-def test_every_operator_has_samples_that_its_reference_takes(
+def test_every_operator_has_samples_that_its_reference_accepts(
     name: str, build: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from opwright.spec import Make, derive

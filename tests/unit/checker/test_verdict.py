@@ -22,21 +22,21 @@ def report(*statuses: Status, failures: tuple[Failure, ...] = ()) -> Report:
     return Report("mine", "ops/mine", "2.13.0", "a machine", 0, cells=cells, failures=failures)
 
 
-def test_a_failure_comes_back_from_json() -> None:
+def test_a_failure_can_be_read_back_from_json() -> None:
     assert Failure.from_json(through_json(FAILURE.to_json())) == FAILURE
 
 
-def test_a_cell_comes_back_from_json() -> None:
+def test_a_cell_can_be_read_back_from_json() -> None:
     assert Cell.from_json(through_json(CELL.to_json())) == CELL
 
 
-def test_json_holds_the_name_of_the_kind_and_its_diagnosis() -> None:
+def test_json_contains_the_name_of_the_kind_and_its_diagnosis() -> None:
     written = FAILURE.to_json()
     assert written["kind"] == "vector-tail"
     assert (written["title"], written["cause"], written["fix"]) == dataclasses.astuple(Kind.TAIL.diagnosis)[:3]
 
 
-def test_a_report_is_json_with_its_verdict() -> None:
+def test_the_json_of_a_report_contains_its_verdict() -> None:
     written = through_json(
         dataclasses.replace(report(failures=(FAILURE,)), cells=(CELL,), sanitize=("address",)).to_json()
     )
@@ -52,7 +52,7 @@ def test_only_a_failed_cell_makes_a_check_fail(status: Status) -> None:
 
 
 @pytest.mark.parametrize("statuses", [(), ("not run",), ("not applicable", "not run")])
-def test_where_nothing_ran_nothing_passed(statuses: tuple[Status, ...]) -> None:
+def test_a_check_in_which_no_cell_ran_does_not_pass(statuses: tuple[Status, ...]) -> None:
     assert not report(*statuses).ran
     assert not report(*statuses).passed
     assert report(*statuses, "passed").passed
@@ -63,6 +63,6 @@ def test_a_fault_of_the_library_makes_a_check_fail() -> None:
     assert not report("passed", failures=(FAILURE,)).passed
 
 
-def test_the_kinds_of_a_report_are_those_of_its_cells_and_its_own() -> None:
+def test_the_kinds_of_a_report_are_those_of_its_cells_and_of_the_library() -> None:
     found = dataclasses.replace(report(failures=(Failure(Kind.LOAD),)), cells=(CELL,)).kinds
     assert found == {Kind.TAIL, Kind.LEAK, Kind.LOAD}

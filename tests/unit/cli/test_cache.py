@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Cache:
-    """A cache with a library of yesterday, and an object of the last year."""
+    """A cache with a library used yesterday, and an object used a year ago."""
     kept = Cache(tmp_path / "cache")
     with kept.building("recipe", lambda _: None) as work:
         (work / "made.so").write_bytes(bytes(3000))
@@ -48,7 +48,7 @@ def test_it_lists_libraries_and_the_sizes_of_the_rest(cache: Cache) -> None:
     lines = shown.stdout.splitlines()
     assert lines[:3] == [f"{cache.root}: 4.88 KiB", "  library: 1, 2.93 KiB", "  object: 1, 1.95 KiB"]
     assert lines[4].split() == ["library", "mine", "2.93", "KiB", "2", "d", "ago", "2.13.0+cpu", "g++-12", "/ops/mine"]
-    assert lines[5] == f"builds leave at most 9.31 GiB in {cache.root}"
+    assert lines[5] == f"builds keep at most 9.31 GiB in {cache.root}"
     assert "[red]cpu.cpp" not in shown.stdout
     assert "[red]cpu.cpp" in _opwright(cache, "--all").stdout
 
@@ -82,7 +82,7 @@ def test_a_shared_cache_is_listed_too(cache: Cache, tmp_path: Path) -> None:
     assert [entry["name"] for entry in shared["entries"]] == ["mine", "[red]cpu.cpp"]
 
 
-def test_prune_removes_what_is_old_and_says_so(cache: Cache) -> None:
+def test_prune_removes_old_entries_and_reports_them(cache: Cache) -> None:
     dry = _opwright(cache, "prune", "--older-than", "30d", "--dry-run")
     assert dry.stdout.splitlines() == [
         "would remove object: 1, 1.95 KiB",
@@ -104,7 +104,7 @@ def test_clear_removes_everything_unless_a_build_is_in_progress(cache: Cache) ->
     with cache.building("recipe", lambda _: None):
         refused = _opwright(cache, "clear")
     assert refused.returncode == 7
-    assert refused.stderr.startswith(f"error: the cache at {cache.root} is in use: a build is in progress there. ")
+    assert refused.stderr.startswith(f"error: the cache at {cache.root} is in use by a build: ")
     done = _opwright(cache, "clear")
     assert done.stdout.splitlines()[-1] == "0 B left, 0 B of it used within the last day"
     assert cache.find("library") is None
@@ -118,13 +118,13 @@ def test_clear_removes_everything_unless_a_build_is_in_progress(cache: Cache) ->
         ("--older-than", "-3d", "'-3d' is not an age"),
     ],
 )
-def test_a_wrong_size_or_age_is_wrong_usage(cache: Cache, option: str, value: str, message: str) -> None:
+def test_an_invalid_size_or_age_is_a_usage_error(cache: Cache, option: str, value: str, message: str) -> None:
     ended = _opwright(cache, "prune", option, value)
     assert ended.returncode == 2
     assert message in ended.stderr
 
 
-def test_a_cache_that_cannot_be_pruned_or_read_has_the_exit_code_of_caches(cache: Cache, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_pruned_or_read_exits_with_the_cache_code(cache: Cache, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for verb in ("prune", "clear"):
         ended = _opwright(cache, verb, OPWRIGHT_CACHE=str(tmp_path / "file"))
@@ -136,5 +136,5 @@ def test_a_cache_that_cannot_be_pruned_or_read_has_the_exit_code_of_caches(cache
 
 
 @pytest.mark.parametrize("verb", ["prune", "clear"])
-def test_the_help_of_a_part_has_examples(cache: Cache, verb: str) -> None:
+def test_the_help_of_a_subcommand_has_examples(cache: Cache, verb: str) -> None:
     assert f"opwright cache {verb}" in _opwright(cache, verb, "--help").stdout.partition("Examples:")[2]

@@ -1,4 +1,4 @@
-"""Which changes of files `--watch` notices."""
+"""The file changes that `--watch` detects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAR = 60.0
 
 
 def noticed(changes: Changes) -> set[str]:
-    """The names of the files that changed, after a wait that is as long as it has to be."""
+    """The names of the files that changed, after waiting as long as necessary."""
     end = time.monotonic() + FAR
     while time.monotonic() < end:
         if changed := changes.wait():
@@ -42,7 +42,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("polling", ["", "1"])
-def test_a_change_is_noticed_however_the_editor_saves(
+def test_a_change_is_detected_for_every_way_of_saving(
     root: Path, monkeypatch: pytest.MonkeyPatch, polling: str
 ) -> None:
     monkeypatch.setenv(POLLING, polling)
@@ -60,7 +60,7 @@ def test_a_change_is_noticed_however_the_editor_saves(
     assert noticed(changes) == {"kernel.cpp"}
 
 
-def test_new_files_and_folders_are_noticed(root: Path) -> None:
+def test_new_files_and_folders_are_detected(root: Path) -> None:
     changes = settled(Changes(root))
     (root / "cpu/new/deep").mkdir(parents=True)
     (root / "cpu/new/deep/missing.h").write_text("#pragma once")
@@ -69,7 +69,7 @@ def test_new_files_and_folders_are_noticed(root: Path) -> None:
     assert noticed(changes) == {"missing.h"}
 
 
-def test_a_folder_that_is_replaced_is_watched_again(root: Path) -> None:
+def test_a_replaced_folder_is_watched_again(root: Path) -> None:
     changes = settled(Changes(root))
     shutil.rmtree(root / "cpu")
     assert noticed(changes) == {"kernel.cpp"}
@@ -80,7 +80,7 @@ def test_a_folder_that_is_replaced_is_watched_again(root: Path) -> None:
     assert noticed(changes) == {"kernel.cpp"}
 
 
-def test_what_was_read_elsewhere_is_watched_and_other_files_there_are_not(root: Path, tmp_path: Path) -> None:
+def test_outside_the_library_only_files_that_were_read_are_watched(root: Path, tmp_path: Path) -> None:
     common = tmp_path / "common"
     common.mkdir()
     (common / "shared.h").write_text("1")
@@ -95,13 +95,13 @@ def test_what_was_read_elsewhere_is_watched_and_other_files_there_are_not(root: 
     assert noticed(changes) == {"shared.h"}
 
 
-def test_a_header_that_changed_while_it_was_read_for_the_first_time_counts(root: Path, tmp_path: Path) -> None:
+def test_a_header_that_changed_while_it_was_first_read_is_detected(root: Path, tmp_path: Path) -> None:
     started = time.time_ns() - 10**9
     (tmp_path / "shared.h").write_text("1")
     assert Changes(root).include([tmp_path / "shared.h"], started) == [tmp_path / "shared.h"]
 
 
-def test_content_counts_and_only_of_sources(root: Path) -> None:
+def test_only_changed_contents_of_sources_are_detected(root: Path) -> None:
     changes = Changes(root)
     kernel = root / "cpu/kernel.cpp"
     kernel.touch()
@@ -124,7 +124,7 @@ def test_content_counts_and_only_of_sources(root: Path) -> None:
     assert changes.look() == []
 
 
-def test_where_no_more_folders_can_be_watched_they_are_polled(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_are_polled_if_no_more_can_be_watched(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import watchfiles
 
     def watch(*_: object, **__: object) -> Iterator[object]:

@@ -12,6 +12,8 @@ import pytest
 
 from opwright.host.install import PACKAGES
 
+VERBS = ("new", "build", "check", "bench", "ship", "migrate", "verify", "run", "map", "cache", "doctor")
+
 
 def opwright(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -25,14 +27,11 @@ def opwright(*arguments: str, **environment: str) -> subprocess.CompletedProcess
 
 def test_help_names_every_verb_and_every_exit_code() -> None:
     shown = opwright("--help").stdout
-    verbs = ("new", "build", "check", "bench", "ship", "migrate", "verify", "run", "cache", "doctor")
-    for word in (*verbs, "Exit codes: 0 done, 2 wrong usage, 3 op.py"):
+    for word in (*VERBS, "Exit codes: 0 success, 1 any other error, 2 wrong usage, 3 invalid op.py"):
         assert word in shown
 
 
-@pytest.mark.parametrize(
-    "verb", ["new", "build", "check", "bench", "ship", "migrate", "verify", "run", "cache", "doctor"]
-)
+@pytest.mark.parametrize("verb", VERBS)
 def test_the_help_of_a_verb_has_examples_and_json(verb: str) -> None:
     shown = opwright(verb, "--help").stdout
     assert "Examples" in shown
@@ -40,10 +39,8 @@ def test_the_help_of_a_verb_has_examples_and_json(verb: str) -> None:
     assert "--json" in shown
 
 
-@pytest.mark.parametrize(
-    "verb", ["new", "build", "check", "bench", "ship", "migrate", "verify", "run", "cache", "doctor"]
-)
-def test_an_example_in_the_help_of_a_verb_fits_on_a_line_of_80_columns(verb: str) -> None:
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_example_in_the_help_fits_on_a_line_of_80_columns(verb: str) -> None:
     shown = opwright(verb, "--help", COLUMNS="80").stdout
     examples = shown.partition("Examples:")[2].partition("\n\n\n")[0].split("\n\n")
     lines = [example.strip("\n") for example in examples if example.strip().startswith("opwright")]
@@ -51,7 +48,7 @@ def test_an_example_in_the_help_of_a_verb_fits_on_a_line_of_80_columns(verb: str
     assert all(re.fullmatch(rf" +opwright {verb}\b[^\n]*", line) for line in lines), lines
 
 
-def test_the_help_of_run_is_its_own_without_a_bundle() -> None:
+def test_run_without_a_bundle_shows_its_own_help() -> None:
     ended = opwright("run", "--help")
     assert ended.returncode == 0
     assert "opwright run my_bundle --input photo.jpg" in ended.stdout
@@ -62,12 +59,12 @@ def test_an_error_is_one_message_on_stderr_with_its_exit_code_and_no_colour(tmp_
     assert ended.returncode == 3
     assert ended.stdout == ""
     assert ended.stderr.startswith("error: ")
-    assert "holds no operator library: expected an op.py at" in ended.stderr
+    assert "does not contain an operator library: expected an op.py at" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert "\x1b" not in ended.stderr
 
 
-def test_the_doctor_finds_what_this_machine_has() -> None:
+def test_the_doctor_finds_the_tools_of_this_machine() -> None:
     ended = opwright("doctor", "--json", "-")
     findings = {finding["what"]: finding for finding in json.loads(ended.stdout)["findings"]}
     assert ended.returncode == 0
@@ -76,7 +73,7 @@ def test_the_doctor_finds_what_this_machine_has() -> None:
     assert all(bool(finding["found"]) != bool(finding["advice"]) for finding in findings.values())
 
 
-def test_the_doctor_says_what_is_missing_and_how_to_get_it() -> None:
+def test_the_doctor_reports_missing_tools_and_how_to_install_them() -> None:
     ended = opwright("doctor", CXX="/no/such/g++")
     assert ended.returncode == 4
     assert "missing" in ended.stdout
@@ -86,7 +83,7 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it() -> None:
     assert "'no-such-package' is not installed" in missing.stdout
 
 
-def test_the_doctor_lists_what_the_host_needs_and_builds_go_without_it(tmp_path: Path) -> None:
+def test_the_doctor_lists_the_requirements_of_the_host_as_optional(tmp_path: Path) -> None:
     nowhere = {"PKG_CONFIG_LIBDIR": str(tmp_path), "PKG_CONFIG_PATH": ""}
     ended = opwright("doctor", "--json", "-", **nowhere)
     findings = {finding["what"]: finding for finding in json.loads(ended.stdout)["findings"]}
@@ -96,7 +93,7 @@ def test_the_doctor_lists_what_the_host_needs_and_builds_go_without_it(tmp_path:
         assert "the host" in findings[name]["needed"]
 
 
-def test_the_doctor_finds_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
+def test_the_doctor_reports_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     ended = opwright("doctor", OPWRIGHT_CACHE=str(tmp_path / "file"))
     assert ended.returncode == 4
@@ -114,7 +111,7 @@ def test_a_json_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 # The library does not exist either, but the target is checked first.
 @pytest.mark.parametrize("arguments", ["doctor", "doctor --json -", "--help"])
-def test_a_full_standard_output_is_one_line(arguments: str) -> None:
+def test_a_full_standard_output_is_reported_in_one_line(arguments: str) -> None:
     command = [sys.executable, "-m", "opwright", *arguments.split()]
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -122,7 +119,7 @@ def test_a_full_standard_output_is_one_line(arguments: str) -> None:
     assert ended.stderr == "error: standard output cannot be used: No space left on device\n"
 
 
-def test_json_for_a_standard_output_that_is_closed_is_an_error() -> None:
+def test_json_to_a_closed_standard_output_is_an_error() -> None:
     command = f"exec {shlex.quote(sys.executable)} -m opwright doctor --json - >&-"
     ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
@@ -130,7 +127,7 @@ def test_json_for_a_standard_output_that_is_closed_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("arguments", ["check no --json", "check no --html", "bench no --json", "bench no --html"])
-def test_a_report_that_cannot_be_written_is_an_error_before_the_work(arguments: str, tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_written_is_an_error_before_the_work_starts(arguments: str, tmp_path: Path) -> None:
     for target, reason in ((tmp_path / "nowhere" / "out", "No such file or directory"), (tmp_path, "Is a directory")):
         ended = opwright(*arguments.split(), str(target))
         assert ended.returncode == 1

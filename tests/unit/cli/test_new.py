@@ -19,7 +19,7 @@ def new(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["new", *map(str, arguments)], env={"COLUMNS": "200"})
 
 
-def test_it_says_what_it_made_and_four_commands_to_go_on_with(tmp_path: Path) -> None:
+def test_it_prints_what_it_created_and_four_next_commands(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     lines = new(folder).stdout.splitlines()
     assert lines[0] == f"{folder}: op.py, cpu.cpp, with the operator mine::swiglu"
@@ -32,12 +32,12 @@ def test_it_says_what_it_made_and_four_commands_to_go_on_with(tmp_path: Path) ->
     ]
 
 
-def test_commands_to_go_on_with_can_be_pasted_whatever_the_folder_is_called(tmp_path: Path) -> None:
+def test_the_next_commands_can_be_pasted_for_every_folder_name(tmp_path: Path) -> None:
     result = json.loads(new(tmp_path / "with spaces" / "mine", "--json", "-").stdout)
     assert [shlex.split(command)[2] for command in result["next"]] == [str(tmp_path / "with spaces" / "mine")] * 4
 
 
-def test_without_native_sources_nothing_is_to_be_built(tmp_path: Path) -> None:
+def test_without_native_sources_no_build_is_suggested(tmp_path: Path) -> None:
     shown = new(tmp_path / "mine", "--python-only").stdout
     assert "opwright build" not in shown
     assert "opwright doctor" in shown
@@ -52,7 +52,7 @@ def test_without_native_sources_nothing_is_to_be_built(tmp_path: Path) -> None:
         (("--python-only",), "python-only", "swiglu"),
     ],
 )
-def test_json_says_all_of_it(tmp_path: Path, flag: tuple[str, ...], flavour: str, operator: str) -> None:
+def test_json_contains_everything(tmp_path: Path, flag: tuple[str, ...], flavour: str, operator: str) -> None:
     result = json.loads(new(tmp_path / "mine", *flag, "--json", "-").stdout)
     assert result["path"] == str(tmp_path / "mine")
     assert result["namespace"] == "mine"
@@ -63,10 +63,10 @@ def test_json_says_all_of_it(tmp_path: Path, flag: tuple[str, ...], flavour: str
 
 
 @pytest.mark.parametrize("flags", [("--cuda", "--opencv"), ("--opencv", "--python-only"), ("--cuda", "--python-only")])
-def test_two_flavours_at_once_are_wrong_usage(tmp_path: Path, flags: tuple[str, str]) -> None:
+def test_two_flavours_are_a_usage_error(tmp_path: Path, flags: tuple[str, str]) -> None:
     ended = new(tmp_path / "mine", *flags)
     assert ended.exit_code == 2
-    assert f"{flags[0]} and {flags[1]} exclude each other" in ended.stderr
+    assert f"{flags[0]} and {flags[1]} are mutually exclusive" in ended.stderr
     assert not (tmp_path / "mine").exists()
 
 

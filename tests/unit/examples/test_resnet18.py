@@ -1,4 +1,4 @@
-"""ResNet-18: torchvision's names and shapes, photographs as its weights' makers prepare them, weights from a seed."""
+"""ResNet-18: torchvision's names and shapes, photographs prepared as for its weights, and seeded weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytest.importorskip("sklearn")
 sys.path.insert(0, str(Path(__file__).parents[3] / "examples" / "resnet18"))
 EXAMPLE: Any = importlib.import_module("resnet18")
 
-# What a torchvision resembles that was built for another torch, and one that was not.
+# Stand-ins for a torchvision that was built for another torch, and for one that was built for this torch.
 OF_ANOTHER_TORCH = 'raise RuntimeError("operator torchvision::nms does not exist")'
 OF_THIS_TORCH = """
 import torch
@@ -48,7 +48,7 @@ def images() -> list[Tensor]:
 
 
 def torchvision_entries() -> dict[str, tuple[int, ...]]:
-    """The names and shapes of a state dict that torchvision saves, in its order."""
+    """The names and shapes of a state dict that torchvision saves, in order."""
 
     def norm(name: str, size: int) -> dict[str, tuple[int, ...]]:
         of_channels = ("weight", "bias", "running_mean", "running_var")
@@ -65,7 +65,7 @@ def torchvision_entries() -> dict[str, tuple[int, ...]]:
     return {**entries, "fc.weight": (1000, 512), "fc.bias": (1000,)}
 
 
-def test_the_state_dict_is_that_of_torchvision() -> None:
+def test_the_state_dict_matches_torchvision() -> None:
     ours = EXAMPLE.ResNet18()
     state = ours.state_dict()
     assert [(name, tuple(tensor.shape)) for name, tensor in state.items()] == list(torchvision_entries().items())
@@ -73,7 +73,7 @@ def test_the_state_dict_is_that_of_torchvision() -> None:
     assert sum(parameter.numel() for parameter in ours.parameters()) == 11_689_512
 
 
-def test_weights_from_a_file_take_the_place_of_the_seed(model: nn.Module, images: list[Tensor], tmp_path: Path) -> None:
+def test_weights_from_a_file_replace_the_seeded_ones(model: nn.Module, images: list[Tensor], tmp_path: Path) -> None:
     torch.save(model.state_dict(), tmp_path / "weights.pth")
     other = EXAMPLE.ResNet18().eval()
     other.load_state_dict(torch.load(tmp_path / "weights.pth", weights_only=True), strict=True)
@@ -81,7 +81,7 @@ def test_weights_from_a_file_take_the_place_of_the_seed(model: nn.Module, images
         assert torch.equal(other(images[1]), model(images[1]))
 
 
-def test_weights_of_the_seed_tell_photographs_apart(model: nn.Module, images: list[Tensor]) -> None:
+def test_seeded_weights_distinguish_photographs(model: nn.Module, images: list[Tensor]) -> None:
     assert not model.training
     with torch.no_grad():
         logits = model(torch.cat(images))
@@ -89,21 +89,21 @@ def test_weights_of_the_seed_tell_photographs_apart(model: nn.Module, images: li
     assert abs(float(logits.mean())) < 0.1
     assert len(set(logits.argmax(dim=1).tolist())) == len(logits)
     first_six = logits.topk(6).values
-    # Far more than what a change in the order of sums moves them by.
+    # Far more than the effect of summing in another order.
     assert (first_six[:, :-1] - first_six[:, 1:]).min() > 1e-4 * logits.abs().max()
 
 
-def test_a_scripted_model_has_the_same_five_classes_in_front(model: nn.Module, images: list[Tensor]) -> None:
+def test_a_scripted_model_has_the_same_top_five_classes(model: nn.Module, images: list[Tensor]) -> None:
     scripted = torch.jit.freeze(torch.jit.script(model))
     with torch.no_grad():
         eager = model(images[0])
-        for _ in range(3):  # TorchScript watches the first calls, and then rewrites the graph
+        for _ in range(3):  # TorchScript profiles the first calls, and then rewrites the graph
             ours = scripted(images[0])
             assert (eager - ours).abs().max() < 1e-5 * eager.abs().max()
             assert torch.equal(eager.topk(5).indices, ours.topk(5).indices)
 
 
-def test_samples_fit_what_is_said_beside_them(images: list[Tensor]) -> None:
+def test_samples_match_the_declared_shapes(images: list[Tensor]) -> None:
     shapes = [tuple(image.shape) for image in images]
     assert EXAMPLE.shapes == {"image": "float32[1..16,3,224,224]"}
     assert all(1 <= batch <= 16 and rest == [3, 224, 224] for batch, *rest in shapes)
@@ -115,8 +115,8 @@ def test_samples_fit_what_is_said_beside_them(images: list[Tensor]) -> None:
     ("height", "width", "resized", "corner"),
     [
         (512, 512, (256, 256), (16, 16)),
-        (300, 451, (256, 384), (16, 80)),  # 384.85: cut off
-        (640, 427, (383, 256), (80, 16)),  # 79.5: to the even number
+        (300, 451, (256, 384), (16, 80)),  # 384.85: truncated
+        (640, 427, (383, 256), (80, 16)),  # 79.5: rounded to even
         (427, 640, (256, 383), (16, 80)),
         (257, 259, (256, 257), (16, 16)),  # 16.5: likewise
         (3, 5, (256, 426), (16, 101)),
@@ -146,7 +146,7 @@ def test_without_a_torchvision_for_this_torch_the_weights_are_the_same(
     assert all(map(torch.equal, ours.state_dict().values(), model.state_dict().values()))
 
 
-def test_a_torchvision_for_this_torch_is_taken_with_an_input_named_image(
+def test_a_torchvision_for_this_torch_is_used_with_an_input_named_image(
     monkeypatch: pytest.MonkeyPatch, images: list[Tensor], tmp_path: Path
 ) -> None:
     stand_in(monkeypatch, tmp_path, OF_THIS_TORCH)
@@ -157,22 +157,22 @@ def test_a_torchvision_for_this_torch_is_taken_with_an_input_named_image(
     assert torch.equal(scripted(images[0]), model(images[0]))
 
 
-def test_a_model_that_says_something_else_is_told_by_its_figures_or_its_classes() -> None:
+def test_a_different_model_is_detected_by_its_logits_or_its_classes() -> None:
     compared: Any = importlib.import_module("recipe").compared
     logits = torch.arange(10.0)[None]
     assert compared(logits, logits) == 0
     assert compared(logits, logits * (1 + 1e-6)) == pytest.approx(1e-6, rel=0.1)
     for wrong, difference in ((logits * 1.001, "1.0e-03"), (logits / 0, "nan")):
-        with pytest.raises(ValueError, match=rf"^the logits differ by {difference} of the largest, expected 1e-05 or"):
+        with pytest.raises(ValueError, match=rf"^the logits differ by {difference} of the largest one; expected at"):
             compared(logits, wrong)
     close = torch.tensor([[1.0, 2, 3, 4, 5, 5.00001]])
     swapped = close[:, [0, 1, 2, 3, 5, 4]]
-    with pytest.raises(ValueError, match=r"^the first 5 classes .* are \[\[4, 5, 3, 2, 1\]\], those of .*\[\[5, 4, 3"):
+    with pytest.raises(ValueError, match=r"^the top 5 classes .* are \[\[4, 5, 3, 2, 1\]\]; expected \[\[5, 4, 3"):
         compared(close, swapped)
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path, resnet: str) -> None:
-    """Puts a package torchvision in front of whatever one there is."""
+    """Put a stand-in for the package torchvision first on the import path."""
     for place, text in {"__init__.py": "", "models/__init__.py": "", "models/resnet.py": resnet}.items():
         path = folder / "torchvision" / place
         path.parent.mkdir(parents=True, exist_ok=True)

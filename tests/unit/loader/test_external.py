@@ -36,14 +36,14 @@ def add_in_place(self: Tensor, other: Tensor) -> None:
 @pytest.mark.parametrize(
     ("reference", "name", "mutates"),
     [
-        # A Scalar may be a float; a trailing argument with a default may be left out; so may what is mutated and
-        # returned.
+        # A Scalar may be described as a float. A trailing argument with a default, and a result that is a mutated
+        # argument, may be omitted.
         (addcmul, "addcmul", ()),
         (sum_of, "sum.dim_IntList", ()),
         (add_in_place, "add_.Tensor", ("self",)),
     ],
 )
-def test_an_operator_that_exists_is_used_as_it_is(
+def test_an_existing_operator_is_used_unchanged(
     reference: Callable[..., object], name: str, mutates: tuple[str, ...]
 ) -> None:
     library = described(reference, name, mutates=mutates)
@@ -86,38 +86,38 @@ def view(self: Tensor, size: list[int]) -> Tensor:
 @pytest.mark.parametrize(
     ("reference", "name", "message"),
     [
-        (renamed, "addcmul", "argument 0 is 'x', and the operator's is 'self'"),
-        (too_many, "relu", "it takes 2 arguments, and the operator 1"),
-        (other_type, "cumsum", "'dim' is float, and the operator's is int"),
-        (other_default, "addcmul", "the default of 'value' is 2.0, and the operator's is 1"),
-        (too_few, "addcmul", "the operator requires 'tensor1', which the reference does not take"),
-        (other_result, "addcmul", r"it returns \(int\), and the operator \(Tensor\)"),
+        (renamed, "addcmul", "argument 0 is 'x', but the operator's is 'self'"),
+        (too_many, "relu", "it accepts 2 arguments, but the operator accepts 1"),
+        (other_type, "cumsum", "'dim' is float, but the operator's is int"),
+        (other_default, "addcmul", "the default of 'value' is 2.0, but the operator's is 1"),
+        (too_few, "addcmul", "the operator requires 'tensor1', which the reference does not accept"),
+        (other_result, "addcmul", r"it returns \(int\), but the operator returns \(Tensor\)"),
         (view, "view", "the operator returns views of its arguments, which a check does not support"),
         (add_in_place, "add_.Tensor", r"the operator mutates 'self': add it to mutates=\['self'\]"),
     ],
 )
-def test_a_reference_that_does_not_agree_with_the_schema_is_refused(
+def test_a_reference_that_does_not_match_the_schema_is_rejected(
     reference: Callable[..., object], name: str, message: str
 ) -> None:
     with pytest.raises(
-        LoadError, match=f"the reference of aten::{name} does not agree with the registered schema: {message}"
+        LoadError, match=f"the reference of aten::{name} does not match the registered schema: {message}"
     ):
         open_library(described(reference, name))
 
 
-def test_an_operator_that_nobody_registers_is_refused_with_similar_names() -> None:
+def test_an_operator_that_is_not_registered_is_rejected_with_similar_names() -> None:
     with pytest.raises(LoadError, match=r"aten::addcmull is not registered\. .*similar name: addcmul"):
         open_library(described(addcmul, "addcmull"))
 
 
-def test_a_package_that_is_missing_is_named() -> None:
+def test_a_missing_package_is_named() -> None:
     library = opwright.Library("aten", imports=["no_such_package"])
     with pytest.raises(LoadError, match="needs the module 'no_such_package', which cannot be imported"):
         open_library(library)
 
 
-def test_nothing_is_registered_for_an_operator_that_somebody_else_registers() -> None:
+def test_nothing_is_registered_for_an_external_operator() -> None:
     library = described(addcmul, "addcmul")
     library.ops["addcmul"].fake(lambda *arguments: arguments[0])
-    with pytest.raises(LoadError, match="describes a fake kernel for aten::addcmul, which somebody else registers"):
+    with pytest.raises(LoadError, match="describes a fake kernel for aten::addcmul, which is registered by a package"):
         open_library(library)

@@ -34,13 +34,13 @@ def test_calls_are_recorded_once_for_each_shape_and_number(tmp_path: Path) -> No
             x = torch.randn(size)
             torch.addcmul(x, x, x)
         torch.addcmul(x, x, x, value=2)
-        torch.addcmul(x, x, x, value=1)  # the default: the call is known already
+        torch.addcmul(x, x, x, value=1)  # the default value: the same call
     calls = calls_in(tmp_path / "recorded/addcmul.pt")
     assert [[one.shape[0] for one in call["args"]] for call in calls] == [[3, 3, 3], [4, 4, 4], [4, 4, 4]]
     assert [call["kwargs"] for call in calls] == [{}, {}, {"value": 2}]
 
 
-def test_strides_are_recorded_and_memory_that_a_view_does_not_show_is_not(tmp_path: Path) -> None:
+def test_strides_are_recorded_but_not_memory_outside_a_view(tmp_path: Path) -> None:
     with opwright.record("aten::relu", into=tmp_path):
         torch.randn(1000, 8).t()[:, 5:7].relu()
     (call,) = calls_in(tmp_path / "relu.pt")
@@ -102,7 +102,7 @@ def untouched() -> list[torch.Tensor]:
 
 
 @pytest.mark.filterwarnings("ignore:.*:UserWarning:torch")
-def test_a_program_runs_as_without_recording_whatever_its_tensors_are(tmp_path: Path) -> None:
+def test_recording_never_changes_the_results_of_a_program(tmp_path: Path) -> None:
     with (
         pytest.warns(UserWarning, match=r"opwright.record: calls of aten::\S+ were left out") as warned,
         opwright.record("aten::*", into=tmp_path),
@@ -111,7 +111,7 @@ def test_a_program_runs_as_without_recording_whatever_its_tensors_are(tmp_path: 
     assert all(map(torch.equal, found, untouched()))
     texts = [str(one.message) for one in warned]
     assert any("aten::sin were left out (TypeError: a tensor of the type FakeTensor cannot" in text for text in texts)
-    assert any("an argument of the type Generator cannot be recorded" in text for text in texts)
+    assert any("an argument of type Generator cannot be recorded" in text for text in texts)
     assert [4] in [list(call["args"][0].shape) for call in calls_in(tmp_path / "sin.pt")]
     for path in tmp_path.iterdir():
         assert list(opwright.Make().recorded(path)) is not None
@@ -125,13 +125,13 @@ def test_an_operator_that_is_never_called_is_named(tmp_path: Path) -> None:
         torch.ones(1).sin()
 
 
-def test_what_a_program_called_before_it_failed_is_written(tmp_path: Path) -> None:
+def test_calls_before_an_exception_are_written(tmp_path: Path) -> None:
     with pytest.raises(SystemExit), opwright.record("aten::sin", into=tmp_path):
         sys.exit(int(torch.ones(1).sin()))
     assert len(calls_in(tmp_path / "sin.pt")) == 1
 
 
-def test_operators_of_several_namespaces_with_the_same_name_have_a_file_each(tmp_path: Path) -> None:
+def test_operators_with_the_same_name_in_several_namespaces_have_separate_files(tmp_path: Path) -> None:
     with opwright.record("aten::sin", "prims::sin", into=tmp_path):
         torch.ones(1).sin()
         torch.ops.prims.sin(torch.ones(2))
@@ -139,14 +139,14 @@ def test_operators_of_several_namespaces_with_the_same_name_have_a_file_each(tmp
     assert calls_in(tmp_path / "prims" / "sin.pt")[0]["args"][0].shape == (2,)
 
 
-def test_numbers_of_numpy_and_enumerations_are_recorded_as_numbers(tmp_path: Path) -> None:
+def test_numpy_scalars_and_enum_members_are_recorded_as_numbers(tmp_path: Path) -> None:
     with opwright.record("aten::addcmul", into=tmp_path):
         torch.ops.aten.addcmul.default(*[torch.ones(1)] * 3, value=np.float64(2))
         torch.ops.aten.addcmul.default(*[torch.ones(1)] * 3, value=Value.THREE)
     assert {call["kwargs"]["value"] for call in calls_in(tmp_path / "addcmul.pt")} == {2, 3}
 
 
-def test_calls_with_gradients_and_those_inside_other_functions_are_seen(tmp_path: Path) -> None:
+def test_calls_with_gradients_and_calls_inside_other_functions_are_recorded(tmp_path: Path) -> None:
     with opwright.record("aten::addmm", into=tmp_path):
         torch.nn.Linear(4, 2)(torch.randn(3, 4)).sum().backward()
     assert len(calls_in(tmp_path / "addmm.pt")) == 1
@@ -174,7 +174,7 @@ def test_recorded_calls_are_samples(tmp_path: Path, describe: Describe) -> None:
     first, second = op.draw(opwright.Make())
     assert torch.equal(first.args[0], torch.arange(6.0))
     assert torch.equal(first.args[1], torch.tensor([3, 1]))
-    # Of the larger one, only how its numbers are distributed.
+    # For the larger one, only the distribution of its values.
     assert second.args[0].shape == (100, 100)
     assert abs(float(second.args[0].mean()) - 7) < 0.5
     assert large.min() <= second.args[0].min() < second.args[0].max() <= large.max()
@@ -183,7 +183,7 @@ def test_recorded_calls_are_samples(tmp_path: Path, describe: Describe) -> None:
     assert next(op.draw(opwright.Make(device="meta"))).args[0].is_meta
 
 
-def test_what_a_name_must_look_like() -> None:
+def test_names_must_have_a_namespace() -> None:
     with (
         pytest.raises(SpecError, match=r"opwright.record: 'nms' has no namespace; name operators as in"),
         opwright.record("nms", into="."),
@@ -196,21 +196,19 @@ def test_what_a_name_must_look_like() -> None:
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
-        pytest.raises(
-            OpwrightError, match=r"recorded calls cannot be written into .*file: .*Name a folder that can be"
-        ),
+        pytest.raises(OpwrightError, match=r"recorded calls cannot be written to .*file: .*Name a writable folder"),
         opwright.record("aten::relu", into=tmp_path / "file"),
     ):
         torch.ones(1).relu()
 
 
-def test_a_file_with_code_is_refused_and_not_run(tmp_path: Path) -> None:
+def test_a_file_with_code_is_rejected_and_the_code_is_not_run(tmp_path: Path) -> None:
     class Hostile:
         def __reduce__(self) -> tuple[Any, tuple[str, str]]:
             return (open, (str(tmp_path / "run"), "w"))
 
     torch.save({"format": 1, "calls": [{"args": [Hostile()], "kwargs": {}}]}, tmp_path / "f.pt")
-    with pytest.raises(SpecError, match=r"is not a file of recorded calls, as opwright.record writes them"):
+    with pytest.raises(SpecError, match=r"is not a file of recorded calls written by opwright.record"):
         list(opwright.Make().recorded(tmp_path / "f.pt"))
     assert not (tmp_path / "run").exists()
 
@@ -225,27 +223,27 @@ def test_a_file_with_code_is_refused_and_not_run(tmp_path: Path) -> None:
         {"format": 1, "calls": [{"args": 1, "kwargs": {}}]},
     ],
 )
-def test_a_file_of_another_form_is_refused(tmp_path: Path, content: object) -> None:
+def test_a_file_in_another_format_is_rejected(tmp_path: Path, content: object) -> None:
     torch.save(content, tmp_path / "f.pt")
     with pytest.raises(SpecError, match=r"is not a file of recorded calls of format 1: record them again"):
         list(opwright.Make().recorded(tmp_path / "f.pt"))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"the recorded calls at .*f.pt cannot be read: No such file"):
+    with pytest.raises(SpecError, match=r"the recorded calls in .*f.pt cannot be read: No such file"):
         list(opwright.Make().recorded(tmp_path / "f.pt"))
 
 
-def test_a_name_in_a_file_is_no_way_to_other_things_of_pytorch(tmp_path: Path) -> None:
+def test_a_name_in_a_file_cannot_refer_to_other_objects_of_pytorch(tmp_path: Path) -> None:
     torch.save({"format": 1, "calls": [{"args": [{"torch": "load"}], "kwargs": {}}]}, tmp_path / "f.pt")
     with pytest.raises(SpecError, match="names 'load', which is not a dtype, layout or memory format"):
         list(opwright.Make().recorded(tmp_path / "f.pt"))
 
 
 @pytest.mark.parametrize("changed", [{"shape": [-1]}, {"seed": "one"}, {"strides": [1, 1]}])
-def test_a_tensor_that_cannot_be_made_is_an_error_of_the_file(tmp_path: Path, changed: dict[str, Any]) -> None:
+def test_a_tensor_that_cannot_be_created_is_an_error_in_the_file(tmp_path: Path, changed: dict[str, Any]) -> None:
     described = {"dtype": "float32", "shape": [3], "strides": [1], "mean": 0.0, "deviation": 1.0}
     described |= {"low": -1.0, "high": 1.0, "seed": 0, **changed}
     torch.save({"format": 1, "calls": [{"args": [described], "kwargs": {}}]}, tmp_path / "f.pt")
-    with pytest.raises(SpecError, match=r"f\.pt describes a tensor that cannot be made \(.*record the calls again"):
+    with pytest.raises(SpecError, match=r"f\.pt describes a tensor that cannot be created \(.*record the calls again"):
         list(opwright.Make().recorded(tmp_path / "f.pt"))

@@ -47,11 +47,11 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path
     return write
 
 
-def test_a_changed_reference_is_the_new_kernel_fake_kernel_and_gradient(write: Callable[..., Path]) -> None:
+def test_a_changed_reference_replaces_the_kernel_fake_kernel_and_gradient(write: Callable[..., Path]) -> None:
     mine = opwright.open(write("only_python", "x * 2"))
     handle = torch.ops.only_python.f
     leaf = X.clone().requires_grad_()
-    # As long as the text before, and written in the same second: its bytecode looks as new as the source.
+    # Same length as the earlier text, and written within the same second: the old bytecode looks up to date.
     write("only_python", "x * 3")
     mine.reload()
     assert torch.equal(handle(X), 3 * X)
@@ -62,7 +62,7 @@ def test_a_changed_reference_is_the_new_kernel_fake_kernel_and_gradient(write: C
     assert handle(X.to("meta")).dtype == torch.float64
 
 
-def test_opening_again_reloads_what_has_changed_and_nothing_else(write: Callable[..., Path]) -> None:
+def test_opening_again_reloads_only_what_has_changed(write: Callable[..., Path]) -> None:
     folder = write("opened_again", "x * 2")
     mine = opwright.open(folder)
     library = mine.library
@@ -82,7 +82,7 @@ def test_the_modules_of_an_op_py_are_imported_again(write: Callable[..., Path], 
     opwright.open(tmp_path)
     assert torch.equal(mine.ops.f(X), 3 * X)
     assert sys.modules["reloaded_beside"] is not module
-    # A failure leaves the modules of the operators that stay.
+    # A failure keeps the modules of the current operators.
     module = sys.modules["reloaded_beside"]
     (tmp_path / "reloaded_beside.py").write_text("FACTOR = 4 / 0\n")
     with pytest.raises(SpecError, match="ZeroDivisionError"):
@@ -91,7 +91,7 @@ def test_the_modules_of_an_op_py_are_imported_again(write: Callable[..., Path], 
     assert torch.equal(mine.ops.f(X), 3 * X)
 
 
-def test_another_namespace_replaces_the_former_one(write: Callable[..., Path]) -> None:
+def test_a_new_namespace_replaces_the_former_one(write: Callable[..., Path]) -> None:
     mine = opwright.open(write("called_one", "x * 2"))
     handle = mine.ops.f
     write("called_two", "x * 3")
@@ -104,7 +104,7 @@ def test_another_namespace_replaces_the_former_one(write: Callable[..., Path]) -
     assert torch.equal(handle(X), 4 * X)
 
 
-def test_a_library_that_cannot_be_registered_leaves_the_former_one(write: Callable[..., Path]) -> None:
+def test_a_library_that_cannot_be_registered_keeps_the_former_one(write: Callable[..., Path]) -> None:
     mine = opwright.open(write("kept_as_it_was", "x * 2"))
     taken = torch.library.Library("taken_elsewhere", "DEF")
     write("taken_elsewhere", "x * 3")
@@ -135,7 +135,7 @@ def test_an_operator_cannot_be_replaced_from_inside_itself(write: Callable[..., 
         leaf.sum().backward()
 
 
-def test_a_thread_that_stays_inside_an_operator_is_named(
+def test_a_thread_that_does_not_leave_an_operator_is_named(
     write: Callable[..., Path], hooks: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inside, leave = threading.Event(), threading.Event()
@@ -164,10 +164,10 @@ def test_a_thread_that_stays_inside_an_operator_is_named(
     assert torch.equal(mine.ops.f(X), 3 * X)
 
 
-def test_caches_of_compiled_graphs_tell_what_was_replaced(write: Callable[..., Path]) -> None:
+def test_cache_keys_of_compiled_graphs_include_the_replaced_contents(write: Callable[..., Path]) -> None:
     tags = []
     settings: Any = config
-    # Not monkeypatch, which deletes the setting when it undoes.
+    # Not monkeypatch, which deletes the setting on undo.
     with settings.patch("cache_key_tag", "the user's"):
         mine = opwright.open(write("in_caches", "x * 2"))
         for factor in (3, 4, 3):
@@ -178,7 +178,7 @@ def test_caches_of_compiled_graphs_tell_what_was_replaced(write: Callable[..., P
     assert all(tag.startswith("the user's opwright ") for tag in tags)
 
 
-def test_only_what_open_returned_can_be_reloaded(write: Callable[..., Path]) -> None:
+def test_only_a_library_from_open_can_be_reloaded(write: Callable[..., Path]) -> None:
     library = opwright.library_at(write("not_opened", "x * 2"))
-    with pytest.raises(LoadError, match=r"was not made by opwright\.open: open its op.py, and reload the result"):
+    with pytest.raises(LoadError, match=r"was not created by opwright\.open: open its op.py, and reload the result"):
         opwright.Loaded(library, None, None).reload()

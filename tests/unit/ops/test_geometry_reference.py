@@ -1,4 +1,4 @@
-"""The reference of the warp of ops/geometry against facts: identities, shifts, borders, known numbers."""
+"""The reference of the warp in ops/geometry compared with facts: identities, shifts, borders, known numbers."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def reference() -> Any:
 
 
 def shift(x: float, y: float = 0.0, w: float = 1.0) -> Tensor:
-    """The homography that reads an image farther to the right and further down."""
+    """The homography that reads an image further to the right and further down."""
     return torch.tensor([[w, 0.0, x * w], [0.0, w, y * w], [0.0, 0.0, w]], dtype=torch.float64)
 
 
 def seen(x: float, interpolation: str = "bilinear", padding: str = "constant", fill: float = 0.0) -> float:
-    """What is seen at a position on RAMP."""
+    """The value at a position on RAMP."""
     return float(reference()(RAMP, shift(x), 1, 1, interpolation, padding, fill).item())
 
 
@@ -45,14 +45,14 @@ def test_the_identity_changes_nothing(interpolation: str, padding: str, dtype: t
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("padding", PADDINGS)
-def test_a_homography_and_its_negative_are_the_same(interpolation: str, padding: str) -> None:
+def test_a_homography_and_its_negative_are_equivalent(interpolation: str, padding: str) -> None:
     image = torch.rand(1, 2, 8, 9, dtype=torch.float64)
     homography = torch.tensor([[0.9, 0.2, 1.1], [-0.1, 1.1, 0.4], [0.02, 0.01, 1.0]], dtype=torch.float64)
     found = [reference()(image, h, 7, 8, interpolation, padding) for h in (homography, -homography)]
     assert torch.equal(*found)
 
 
-def test_between_two_pixels_bilinear_is_a_weighted_mean() -> None:
+def test_bilinear_is_a_weighted_mean_of_two_pixels() -> None:
     assert seen(1.25) == 22.5
     assert seen(-0.75) == 2.5
     assert seen(-0.75, fill=100.0) == 77.5
@@ -64,14 +64,14 @@ def test_nearest_rounds_half_to_even() -> None:
     assert seen(-0.51, "nearest", fill=7.0) == 7.0
 
 
-def test_a_bicubic_of_a_line_is_the_line() -> None:
+def test_bicubic_interpolation_reproduces_a_line() -> None:
     assert seen(1.5, "bicubic") == pytest.approx(25.0)
-    # In general it is not between its pixels.
+    # In general the result is not between its pixels.
     bright = torch.tensor([[[[0.0, 1.0, 1.0, 0.0]]]], dtype=torch.float64)
     assert reference()(bright, shift(1.5), 1, 1, "bicubic", "border").item() == pytest.approx(1.1875)
 
 
-def test_padding_is_what_its_picture_says() -> None:
+def test_padding_matches_its_diagram() -> None:
     """aaa|abc|ccc, and dcb|abcd|cba."""
     assert [seen(x, "nearest", "border") for x in (-3, -1, 0, 3, 4, 6)] == [10, 10, 10, 40, 40, 40]
     assert [seen(x, "nearest", "reflection") for x in (-3, -2, -1, 0, 3, 4, 5, 6, 7)] == [
@@ -82,9 +82,9 @@ def test_padding_is_what_its_picture_says() -> None:
 
 @pytest.mark.parametrize("padding", PADDINGS)
 @pytest.mark.parametrize("w", [0.0, math.nan, math.inf, 1e-320])
-def test_a_point_that_is_nowhere_is_filled_and_has_no_gradient(padding: str, w: float) -> None:
+def test_a_point_at_infinity_is_filled_and_has_no_gradient(padding: str, w: float) -> None:
     homography = torch.tensor([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.0, 0.0, w]], dtype=torch.float64)
-    if math.isinf(w):  # otherwise all points are (0, 0), which is a place
+    if math.isinf(w):  # otherwise all points are (0, 0), which is inside the image
         homography[0, 2] = math.inf
     homography.requires_grad_()
     image = torch.rand(1, 1, 4, 5, dtype=torch.float64, requires_grad=True)
@@ -112,7 +112,7 @@ def test_the_result_has_the_layout_of_the_image() -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (1, 3, 3), (2, 3, 3)])
-def test_one_homography_is_for_all_images(shape: tuple[int, ...]) -> None:
+def test_a_single_homography_applies_to_all_images(shape: tuple[int, ...]) -> None:
     image = torch.rand(2, 1, 5, 7)
     homography = shift(0.5).expand(shape)
     result = reference()(image, homography, 5, 6, padding="border")

@@ -1,4 +1,4 @@
-"""The reference of warp_perspective against facts that need no OpenCV: identities, shifts, borders, known numbers."""
+"""The reference of warp_perspective compared with facts, without OpenCV: identities, shifts, borders, known numbers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shift(x: float, y: float = 0.0) -> Tensor:
 
 
 def row(position: float, interpolation: str = "linear", border_mode: str = "constant", value: float = 0.0) -> float:
-    """What is seen at a position on RAMP."""
+    """The value at a position on RAMP."""
     seen = reference()(RAMP, shift(position), 1, 1, interpolation, True, border_mode, [value])
     return float(seen.item())
 
@@ -40,7 +40,7 @@ def row(position: float, interpolation: str = "linear", border_mode: str = "cons
 @pytest.mark.parametrize("shape", [(7, 9), (7, 9, 3), (2, 7, 9, 3), (1, 1)])
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_the_identity_gives_the_image(dtype: torch.dtype, interpolation: str, shape: tuple[int, ...]) -> None:
+def test_the_identity_returns_the_image(dtype: torch.dtype, interpolation: str, shape: tuple[int, ...]) -> None:
     image = (torch.rand(shape) * 100).to(dtype)
     result = reference()(
         image, torch.eye(3), shape[-2 if len(shape) == 2 else -3], 9 if 9 in shape else 1, interpolation
@@ -58,7 +58,7 @@ def test_a_shift_by_whole_pixels_moves_the_image_and_shows_the_border(interpolat
     assert result[:, :2].equal(torch.tensor([0.25, 0.75]).expand(5, 2, 2))
 
 
-def test_inverse_map_is_the_other_direction() -> None:
+def test_inverse_map_reverses_the_direction() -> None:
     image = torch.rand(5, 6)
     forward = reference()(image, shift(2, 1), 5, 6)
     assert reference()(image, shift(-2, -1), 5, 6, "linear", True).equal(forward)
@@ -74,14 +74,14 @@ def test_nearest_rounds_a_half_to_the_even_pixel(position: float, seen: float) -
     assert row(position, "nearest") == seen
 
 
-def test_cubic_weighs_four_pixels_as_keys_does() -> None:
-    # Half way, with a = -0.75: a / 8, 1/2 - a / 8, and the same backwards.
+def test_cubic_weights_four_pixels_by_keys_formula() -> None:
+    # Halfway, with a = -0.75: a / 8, 1/2 - a / 8, and the same in reverse.
     outer, inner = -0.75 / 8, 0.5 + 0.75 / 8
     assert row(1.5, "cubic") == pytest.approx(outer * (10 + 40) + inner * (20 + 30))
     assert row(0.5, "cubic", value=100) == pytest.approx(outer * (100 + 30) + inner * (10 + 20))
 
 
-def test_lanczos_weighs_eight_pixels_by_windowed_sincs() -> None:
+def test_lanczos_weights_eight_pixels_by_windowed_sincs() -> None:
     pixels = torch.tensor([[3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0]], dtype=torch.float64)
 
     def sinc(x: float) -> float:
@@ -111,7 +111,7 @@ def test_the_border_modes_continue_the_image(interpolation: str, border_mode: st
 
 @pytest.mark.parametrize("border_mode", ["replicate", "reflect", "reflect_101", "wrap"])
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-def test_one_pixel_continues_as_itself(interpolation: str, border_mode: str) -> None:
+def test_a_single_pixel_is_extended_by_itself(interpolation: str, border_mode: str) -> None:
     image = torch.full((1, 1), 5.0)
     result = reference()(image, torch.diag(torch.tensor([1.3, 0.7, 1.0])), 4, 6, interpolation, True, border_mode)
     assert torch.allclose(result, torch.tensor(5.0), rtol=1e-6)
@@ -129,7 +129,7 @@ def test_a_homography_divides_by_w() -> None:
     assert result[0].tolist() == [10, 25, 30, 32.5]
 
 
-def test_where_w_is_zero_the_corner_is_seen() -> None:
+def test_points_with_w_zero_read_the_corner() -> None:
     warp = torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0], [1.0, 0.0, -1.0]])
     assert reference()(RAMP, warp, 1, 2, "linear", True)[0, 1] == 10
 
@@ -144,7 +144,7 @@ def test_integers_saturate_where_cubic_overshoots(dtype: torch.dtype, low: int, 
 @pytest.mark.parametrize(
     ("dtype", "seen"), [(torch.uint8, [1, 2, 3]), (torch.uint16, [0, 2, 2]), (torch.int16, [0, 2, 2])]
 )
-def test_a_half_goes_up_in_uint8_and_to_even_in_other_integers(dtype: torch.dtype, seen: list[int]) -> None:
+def test_a_half_is_rounded_up_in_uint8_and_to_even_in_other_integers(dtype: torch.dtype, seen: list[int]) -> None:
     image = torch.tensor([[0, 1, 2, 3]]).to(dtype)
     assert reference()(image, shift(0.5), 1, 3, "linear", True)[0].tolist() == seen
 
@@ -158,13 +158,13 @@ def test_every_image_of_a_batch_has_its_own_warp() -> None:
     assert reference()(batch, warps[1], 4, 7)[1].equal(result[1])
 
 
-def test_a_border_value_is_rounded_and_saturated_as_the_dtype_holds_it() -> None:
+def test_a_border_value_is_rounded_and_saturated_to_the_dtype() -> None:
     image = torch.zeros(1, 1, 4, dtype=torch.uint8)
     result = reference()(image, shift(9), 1, 1, "nearest", False, "constant", [-3.0, 2.5, 300.0, 1e30])
     assert result.flatten().tolist() == [0, 2, 255, 255]
 
 
-def test_it_runs_where_there_are_shapes_and_no_numbers() -> None:
+def test_it_runs_on_fake_tensors() -> None:
     with FakeTensorMode():
         result = reference()(torch.empty(2, 5, 6, 3, dtype=torch.uint8), torch.empty(2, 3, 3), 7, 8, "cubic")
     assert (result.shape, result.dtype) == ((2, 7, 8, 3), torch.uint8)
@@ -176,7 +176,7 @@ def test_it_has_a_gradient_for_the_image() -> None:
     assert torch.autograd.gradcheck(lambda x: reference()(x, shift(0.3, -1.2), 4, 5, "cubic"), image)
 
 
-def test_any_strides_give_what_a_contiguous_image_gives() -> None:
+def test_results_do_not_depend_on_the_strides() -> None:
     image = torch.rand(3, 8, 9)
     for view in (image.permute(1, 2, 0), image[0].T, image[1, ::2, 1::3], image[:, 3:4].expand(3, 4, 9)):
         assert reference()(view, shift(0.5, 0.5), 4, 5).equal(reference()(view.contiguous(), shift(0.5, 0.5), 4, 5))

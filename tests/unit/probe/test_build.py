@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_without_libraries_the_link_has_nothing_of_its_own() -> None:
+def test_without_libraries_there_are_no_additional_linker_flags() -> None:
     plan = probe_plan()
     assert plan.ldflags == ()
     assert (plan.product, plan.abi) == ("program", "full")
     assert {"libraries.cpp", "main.cpp"} <= {source.name for source in plan.sources}
 
 
-def test_libraries_change_the_link_alone_and_none_is_left_out_by_the_linker(tmp_path: Path) -> None:
+def test_libraries_change_only_the_link_and_the_linker_drops_none(tmp_path: Path) -> None:
     first, second = tmp_path / "a, b.so", tmp_path / "deep" / "second.so"
     second.parent.mkdir()
     first.touch()
@@ -28,7 +28,7 @@ def test_libraries_change_the_link_alone_and_none_is_left_out_by_the_linker(tmp_
     assert plan.ldflags == (
         "-Wl,--disable-new-dtags",
         "-Wl,--push-state,--no-as-needed",
-        # The second one first: the loader runs the constructors from the end.
+        # The second one first, because the loader runs constructors in reverse order.
         *(str(second), "-Xlinker", "-rpath", "-Xlinker", str(second.parent)),
         *(str(first), "-Xlinker", "-rpath", "-Xlinker", str(tmp_path)),
         "-Wl,--pop-state",
@@ -41,7 +41,7 @@ def test_a_relative_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Mo
     assert str(tmp_path / "mine.so") in probe_plan([(tmp_path / "mine.so").relative_to(tmp_path)]).ldflags
 
 
-def test_a_library_that_is_not_there_is_named_before_anything_is_built(tmp_path: Path) -> None:
+def test_a_missing_library_is_reported_before_the_build(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"the library .*/nowhere\.so does not exist, so it cannot be linked .*"):
         probe_plan([tmp_path / "nowhere.so"])
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_arguments_are_written_as_they_are(tmp_path: Path) -> None:
+def test_arguments_are_written_unchanged(tmp_path: Path) -> None:
     x = torch.randn(4, 3).t()[1:]
     leaf = torch.ones(2, requires_grad=True)
     write_requests([(x, 2.0, [leaf, None], (1, 2), "a", True), ()], tmp_path / "requests.pt")
@@ -24,7 +24,7 @@ def test_arguments_are_written_as_they_are(tmp_path: Path) -> None:
     assert second == ()
 
 
-def test_of_a_dtype_that_archives_do_not_know_the_bits_are_written(tmp_path: Path) -> None:
+def test_tensors_of_a_dtype_that_archives_do_not_support_are_written_as_bits(tmp_path: Path) -> None:
     x = torch.arange(6, dtype=torch.int32).reshape(2, 3).t().to(torch.uint16)
     write_requests([([x],)], tmp_path / "requests.pt")
     ((((marker, dtype, integers),),),) = torch.load(tmp_path / "requests.pt", weights_only=True)

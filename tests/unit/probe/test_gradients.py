@@ -5,7 +5,7 @@ import torch
 from opwright.probe.gradients import gradients, ramp
 
 
-def test_the_ramp_has_the_output_s_form_and_no_two_values_alike() -> None:
+def test_the_ramp_has_the_shape_of_the_output_and_distinct_values() -> None:
     output = torch.zeros(4, 3, dtype=torch.float64).t()
     values = ramp(output)
     assert (values.shape, values.dtype) == (output.shape, output.dtype)
@@ -13,7 +13,7 @@ def test_the_ramp_has_the_output_s_form_and_no_two_values_alike() -> None:
     assert [values.min().item(), values.max().item()] == [0.5, 1.5]
 
 
-def test_the_gradients_are_those_of_the_loss_that_is_documented() -> None:
+def test_the_gradients_are_those_of_the_documented_loss() -> None:
     x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     y = torch.randn(4, dtype=torch.float64, requires_grad=True)
     outputs = (x * y, [(x.sin() @ y).reshape(3, 1)], x.argmax())
@@ -25,14 +25,14 @@ def test_the_gradients_are_those_of_the_loss_that_is_documented() -> None:
         torch.testing.assert_close(gradient, wanted)
 
 
-def test_an_argument_that_nothing_depends_on_has_none() -> None:
+def test_an_argument_that_no_output_depends_on_has_no_gradient() -> None:
     x, unused = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
     found = gradients(x * 2, (x, unused, torch.ones(2)))
     assert found[0] is not None
     assert found[1:] == [None]
 
 
-def test_outputs_without_a_gradient_give_none_for_each_argument() -> None:
+def test_outputs_without_a_gradient_return_none_for_each_argument() -> None:
     x = torch.ones(2, requires_grad=True)
     assert gradients(x.detach(), (x,)) == [None]
     assert gradients(None, (x,)) == [None]

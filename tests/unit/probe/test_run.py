@@ -1,4 +1,4 @@
-"""What is understood of a probe's words and of its end; shell scripts play the probe."""
+"""Parsing the output and the exit of a probe; shell scripts replace the probe."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SUMMARY = 'echo \'{"python_mapped": false, "load_seconds": 0.25, "median_run_sec
 
 
 def play(folder: Path, *lines: str, timeout_s: float | None = None) -> ProbeRun:
-    """Runs a script of these lines; `$3` is the file of responses."""
+    """Returns a function that runs a script of the given lines; `$3` is the file of responses."""
     program = folder / "program"
     program.write_text("\n".join(["#!/bin/sh", *lines]))
     program.chmod(0o755)
     return run_probe(program, folder / "model.pt", [(1,)], work=folder, timeout_s=timeout_s)
 
 
-def test_a_run_that_came_to_its_end(tmp_path: Path) -> None:
+def test_a_finished_run_has_responses(tmp_path: Path) -> None:
     torch.save((((torch.ones(2),), (), torch.empty(0, dtype=torch.uint8)),), tmp_path / "written.pt")
     done = play(tmp_path, "echo request 0", "echo answered", f'cp "{tmp_path}/written.pt" "$3"', SUMMARY)
     assert [response.error for response in done.responses] == [""]
@@ -35,7 +35,7 @@ def test_a_run_that_came_to_its_end(tmp_path: Path) -> None:
     assert done.output.startswith("request 0\nanswered\n")
 
 
-def test_options_and_files_stand_in_the_command(tmp_path: Path) -> None:
+def test_the_command_contains_options_and_files(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_text('#!/bin/sh\necho "$@"')
     program.chmod(0o755)
@@ -51,26 +51,26 @@ def test_options_and_files_stand_in_the_command(tmp_path: Path) -> None:
             ["echo request 0", "echo request 1", "kill -SEGV $$"],
             1,
             "SIGSEGV",
-            "the probe was ended in request 1 by SIGSEGV",
+            "the probe was terminated in request 1 by SIGSEGV",
         ),
         (
             ["printf 'half a line'; echo request 0", "kill -BUS $$"],
             0,
             "SIGBUS",
-            "the probe was ended in request 0 by SIGBUS",
+            "the probe was terminated in request 0 by SIGBUS",
         ),
-        (["kill -ABRT $$"], None, "SIGABRT", "the probe was ended before the requests by SIGABRT"),
+        (["kill -ABRT $$"], None, "SIGABRT", "the probe was terminated before the requests by SIGABRT"),
         (
             ["echo request 0", "echo answered", "kill -SEGV $$"],
             None,
             "SIGSEGV",
-            "the probe was ended after the requests by SIGSEGV",
+            "the probe was terminated after the requests by SIGSEGV",
         ),
         (
             ["echo request 0", "echo terminate called >&2", "echo '  what():  no more of it' >&2", "kill -ABRT $$"],
             0,
             "SIGABRT",
-            "the probe was ended in request 0 by SIGABRT: no more of it",
+            "the probe was terminated in request 0 by SIGABRT: no more of it",
         ),
         (["echo request 0", "exit 0"], 0, "", "the probe exited in request 0 with status 0"),
         (["echo some words", "echo 'probe: the reason' >&2", "exit 4"], None, "", "the reason"),
@@ -83,7 +83,7 @@ def test_options_and_files_stand_in_the_command(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_early_end_has_its_reason_and_its_request(
+def test_an_early_exit_is_reported_with_its_reason_and_request(
     tmp_path: Path, lines: list[str], request_number: int | None, signal: str, error: str
 ) -> None:
     done = play(tmp_path, *lines)
@@ -92,31 +92,31 @@ def test_an_early_end_has_its_reason_and_its_request(
     assert done.python_mapped is None
 
 
-def test_a_crash_after_the_end_is_still_a_crash(tmp_path: Path) -> None:
+def test_a_crash_after_the_last_response_is_still_a_crash(tmp_path: Path) -> None:
     done = play(tmp_path, "echo request 0", "echo answered", SUMMARY, "kill -SEGV $$")
     assert (done.request, done.signal, done.responses) == (None, "SIGSEGV", ())
-    assert done.error == "the probe was ended after the requests by SIGSEGV"
+    assert done.error == "the probe was terminated after the requests by SIGSEGV"
 
 
-def test_a_run_whose_time_is_over_says_in_which_request(tmp_path: Path) -> None:
+def test_a_timeout_names_the_request(tmp_path: Path) -> None:
     started = time.monotonic()
     done = play(tmp_path, "echo request 0", "sleep 99", timeout_s=1)
     assert time.monotonic() - started < 20
     assert done.timed_out
-    assert (done.request, done.error) == (0, "the probe was killed in request 0: it took longer than 1 s")
+    assert (done.request, done.error) == (0, "the probe was killed in request 0: it exceeded its time limit of 1 s")
 
 
-def test_responses_of_an_earlier_run_are_not_taken_for_this_one_s(tmp_path: Path) -> None:
+def test_responses_of_an_earlier_run_are_not_used(tmp_path: Path) -> None:
     (tmp_path / "responses.pt").write_text("old")
     assert play(tmp_path, 'test -e "$3" && echo old').output == ""
 
 
-def test_temporary_files_of_a_killed_process_do_not_stay(tmp_path: Path) -> None:
+def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     done = play(tmp_path, 'mkdir "$TMPDIR/unpacked" && echo made it', "kill -KILL $$")
     assert done.output == "made it\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["program", "requests.pt"]
 
 
-def test_a_program_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_program_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ToolchainError, match="nowhere cannot be run"):
         run_probe(tmp_path / "nowhere", tmp_path / "model.pt", [], work=tmp_path)

@@ -19,7 +19,7 @@ from opwright.report.format import duration, format_bytes, format_seconds, print
         (1234, "1234 s"),
     ],
 )
-def test_a_measured_time_has_three_figures(seconds: float, words: str) -> None:
+def test_a_measured_time_has_three_significant_digits(seconds: float, words: str) -> None:
     assert format_seconds(seconds) == words
 
 

@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from opwright.report.progress import Progress
+from opwright.report.terminal import console
 
 
 @pytest.mark.parametrize(
@@ -29,11 +30,25 @@ def test_on_a_terminal_the_step_is_one_line_that_disappears() -> None:
     assert shown.getvalue().endswith("\x1b[2K")
 
 
-def test_a_display_inside_another_one_leaves_it_alone() -> None:
+def test_a_nested_display_does_not_change_the_outer_one() -> None:
     shown = io.StringIO()
-    console = Console(file=shown, force_terminal=True)
-    with Progress("outer", console=console) as outer, Progress("inner", console=console) as inner:
+    shared = Console(file=shown, force_terminal=True)
+    with Progress("outer", console=shared) as outer, Progress("inner", console=shared) as inner:
         inner.step("compile")
         outer.step("operator libraries")
     assert "outer: operator libraries" in shown.getvalue()
     assert "inner" not in shown.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_forced_colour_does_not_force_live_displays(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with Progress("mine") as progress:
+        progress.step("scripting")
+    assert ("mine: scripting" in stream.getvalue()) == terminal
+    console(stderr=True).print("[red]red[/red]")
+    assert "\x1b[31mred" in stream.getvalue()

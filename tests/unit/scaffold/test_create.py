@@ -36,7 +36,7 @@ def test_each_flavour_has_these_files_and_no_others(tmp_path: Path, flavour: Fla
     assert everything_in(tmp_path / "mine") == sorted(files)
 
 
-def test_folders_above_are_made_too(tmp_path: Path) -> None:
+def test_missing_parent_folders_are_created(tmp_path: Path) -> None:
     create(tmp_path / "a/b/mine")
     assert everything_in(tmp_path) == ["a", "a/b", "a/b/mine", "a/b/mine/cpu.cpp", "a/b/mine/op.py"]
 
@@ -47,7 +47,7 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     assert everything_in(tmp_path) == ["mine", "mine/op.py"]
 
 
-def test_others_may_read_the_folder_as_far_as_the_umask_lets_them(tmp_path: Path) -> None:
+def test_the_umask_determines_who_can_read_the_folder(tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     create(tmp_path / "mine")
     assert (tmp_path / "mine").stat().st_mode == (tmp_path / "plain").stat().st_mode
@@ -65,19 +65,19 @@ def test_others_may_read_the_folder_as_far_as_the_umask_lets_them(tmp_path: Path
             "'class' is a Python keyword: torch.ops.class is a syntax error. Choose a name such as my_class",
         ),
         ("None", "'None' is a Python keyword"),
-        ("aten", "'aten' belongs to PyTorch; choose another one, such as 'my_aten'"),
-        ("quantized", "'quantized' belongs to PyTorch"),
-        ("load_library", "'load_library' belongs to PyTorch"),
+        ("aten", "'aten' is reserved for PyTorch; choose another one, such as 'my_aten'"),
+        ("quantized", "'quantized' is reserved for PyTorch"),
+        ("load_library", "'load_library' is reserved for PyTorch"),
     ],
 )
-def test_a_name_that_can_be_no_namespace_is_refused(tmp_path: Path, name: str, said: str) -> None:
+def test_a_name_that_is_not_a_valid_namespace_is_rejected(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(SpecError) as raised:
         create(tmp_path / "above" / name)
     assert said in str(raised.value)
     assert everything_in(tmp_path) == []
 
 
-def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_not_changed(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
     for name in "abcde":
@@ -87,21 +87,21 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
     assert everything_in(tmp_path) == ["mine", *(f"mine/{name}" for name in "abcde")]
 
 
-def test_a_file_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
     with pytest.raises(SpecError, match=r"mine exists and is not a folder: choose another name"):
         create(tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
 
 
-def test_the_folder_that_one_is_in_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_folder_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path / "mine")
     with pytest.raises(SpecError, match="is the current folder: name a new folder in it"):
         create(Path())
 
 
-def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = Path.write_text
 
     def full_after_one(path: Path, text: str, encoding: str | None = None) -> int:
@@ -115,7 +115,7 @@ def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path: Path, monkeypatch: 
     assert everything_in(tmp_path) == []
 
 
-def test_of_two_who_make_the_same_folder_the_second_takes_nothing_from_the_first(
+def test_two_processes_that_create_the_same_folder_never_overwrite_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rename = Path.rename
@@ -132,7 +132,7 @@ def test_of_two_who_make_the_same_folder_the_second_takes_nothing_from_the_first
     assert (tmp_path / "mine/op.py").read_text() == "the first one's"
 
 
-def test_a_place_where_nothing_can_be_made_is_an_error_with_its_reason(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(
         OpwrightError, match=r"file/mine cannot be created: Not a directory\. Name a folder where you have"

@@ -1,4 +1,4 @@
-"""What a new library begins with is as well kept as this repository's own files."""
+"""The files of a new library meet the same standards as this repository's own files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_sources_are_formatted(folder: Path) -> None:
     assert not sources or said_by(clang_format, style, "--dry-run", "-Werror", *sources) == ""
 
 
-def test_nothing_of_the_templates_is_left_in_the_files(folder: Path) -> None:
+def test_the_files_contain_no_template_syntax(folder: Path) -> None:
     texts = {path.name: path.read_text() for path in folder.iterdir()}
     for name, text in texts.items():
         assert not [mark for mark in ("{{", "{%", "{#", "\n\n\n\n") if mark in text], name
@@ -57,5 +57,5 @@ def test_op_py_describes_the_operator_that_the_flavour_names(folder: Path) -> No
     assert (library.ops[flavour.operator].gradient is not None) == (f"{flavour.operator}_backward" in library.ops)
 
 
-def test_every_file_is_short_enough_to_be_read(folder: Path) -> None:
+def test_every_file_is_short(folder: Path) -> None:
     assert all(len(path.read_text().splitlines()) <= 130 for path in folder.iterdir())

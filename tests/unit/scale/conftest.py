@@ -1,4 +1,4 @@
-"""What several tests of maps share: a bundle, a record of a map, and a folder of files."""
+"""Fixtures that tests of maps share: a bundle, the record of a map, and a folder of files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opwright.scale.results.job import Job
 
 
 class Files(Protocol):
-    """Makes files, and the folders that they are in."""
+    """Creates files, and the folders that contain them."""
 
     def __call__(self, *names: str) -> Path: ...
 

@@ -11,7 +11,7 @@ from opwright.scale.progress import MapProgress
 
 
 class Pipe(io.StringIO):
-    """Standard error of a program in a pipe; knows when a text was written."""
+    """The standard error of a program in a pipe, which records when a text was written."""
 
     def __init__(self, awaited: str = "\n") -> None:
         super().__init__()
@@ -25,11 +25,11 @@ class Pipe(io.StringIO):
         return done
 
 
-def test_before_the_inputs_are_known_it_says_what_it_does() -> None:
+def test_the_line_before_the_inputs_are_known_counts_them() -> None:
     assert MapProgress("results").line() == "results: 0 inputs found"
 
 
-def test_a_line_has_what_is_done_and_failed_and_the_rate_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_has_the_counts_the_rate_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = 100.0
     monkeypatch.setattr("opwright.scale.progress.time.monotonic", lambda: clock)
     progress = MapProgress("results")
@@ -47,7 +47,7 @@ def test_a_name_cannot_move_the_cursor() -> None:
     assert MapProgress("a\x1b[2J").line() == "a\\x1b[2J: 0 inputs found"
 
 
-def test_in_a_pipe_there_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_receives_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LINE_S", 0.001)
     pipe = Pipe()
     with MapProgress("a" * 200, Console(file=pipe)) as progress:
@@ -56,7 +56,7 @@ def test_in_a_pipe_there_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch)
     assert set(pipe.getvalue().splitlines()) == {f"{'a' * 200}: 0 inputs found"}
 
 
-def test_one_that_is_entered_again_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_progress_that_is_entered_twice_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LINE_S", 1000)
     before = threading.active_count()
     with MapProgress("a", Console(file=Pipe())) as progress, progress:
@@ -66,17 +66,17 @@ def test_one_that_is_entered_again_is_shown_once(monkeypatch: pytest.MonkeyPatch
     assert threading.active_count() == before
 
 
-def test_on_a_terminal_it_is_one_line_that_changes() -> None:
+def test_a_terminal_shows_one_line_that_changes() -> None:
     pipe = Pipe("[red]results: 0 inputs found")
     console = Console(file=pipe, force_terminal=True, width=100)
     with MapProgress("[red]results", console) as progress, progress:
         progress.look()
         progress.look()
         assert pipe.was_written.wait(60)
-    assert pipe.getvalue().count("\n") == 1  # that of the end, after which the line is removed
+    assert pipe.getvalue().count("\n") == 1  # the final one, after which the line is removed
 
 
-def test_nothing_is_shown_where_nobody_looks() -> None:
+def test_nothing_is_shown_without_a_console() -> None:
     before = threading.active_count()
     with MapProgress("a"):
         assert threading.active_count() == before

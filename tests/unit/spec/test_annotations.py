@@ -55,7 +55,7 @@ results = st.one_of(
 
 
 def function(annotated: list[tuple[Any, Any]], result: Any, keyword_only: int) -> Callable[..., Any]:
-    """A function with such annotations and defaults, the last of which are for keywords alone."""
+    """A function with these annotations and defaults, the last of which are keyword-only."""
     parameters = [
         inspect.Parameter(
             f"p{at}",
@@ -133,7 +133,7 @@ def test_texts_with_marks_and_quotes(schema: str, arguments: list[Any] | None) -
     assert arguments in (None, expected)
 
 
-def test_what_most_operators_use_needs_no_pytorch() -> None:
+def test_most_schemas_need_no_pytorch() -> None:
     def reference(
         x: Tensor,
         weights: Sequence[Tensor],

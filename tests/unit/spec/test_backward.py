@@ -76,7 +76,7 @@ NAMED = (
         ),
     ],
 )
-def test_the_schema_of_a_backward_follows_from_the_forwards(reference: Any, schema: str) -> None:
+def test_the_schema_of_a_backward_is_derived_from_the_forward(reference: Any, schema: str) -> None:
     forward = described(reference)
     backward = forward.backward()
     assert backward.schema == schema
@@ -87,7 +87,7 @@ def test_the_schema_of_a_backward_follows_from_the_forwards(reference: Any, sche
     assert not backward.has_own_reference
 
 
-def test_a_backward_has_a_backward_of_its_own() -> None:
+def test_a_backward_can_have_a_backward() -> None:
     second = described(mul).backward().backward()
     assert second.schema == (
         "mul_backward_backward(Tensor? grad_0, Tensor? grad_1, Tensor grad, Tensor x, Tensor y, bool[] wanted, "
@@ -100,9 +100,9 @@ def test_only_differentiable_arguments_have_a_gradient() -> None:
     assert forward.backward().schema == "mul_backward(Tensor grad, Tensor x, Tensor y) -> Tensor"
 
 
-def test_a_backward_may_declare_whose_gradients_it_computes() -> None:
+def test_a_backward_may_declare_which_gradients_it_computes() -> None:
     forward = described(mul)
-    _ = forward.differentiable  # looked at before: it is computed once
+    _ = forward.differentiable  # read before the declaration, because it is cached
 
     @forward.backward(saves=("x",), differentiable=("y",))
     def mul_backward(grad: Tensor, x: Tensor) -> Tensor:
@@ -121,10 +121,10 @@ def test_a_backward_may_declare_whose_gradients_it_computes() -> None:
         (("x",), ("y",), "mine::mul is declared with differentiable=('x',), its backward with differentiable=('y',)"),
         (None, ("z",), "differentiable='z' of mine::mul is not a tensor argument: expected some of x, y"),
         (None, "y", "differentiable='y' of mine::mul is one string; write a tuple: ('y',)"),
-        (None, (), "mine::mul has no differentiable argument, so it has no backward: leave it out"),
+        (None, (), "mine::mul has no differentiable argument, so it cannot have a backward: remove it"),
     ],
 )
-def test_a_declaration_that_does_not_fit_is_refused(declared: Any, names: Any, message: str) -> None:
+def test_an_invalid_declaration_is_rejected(declared: Any, names: Any, message: str) -> None:
     with raises(message):
         described(mul, differentiable=declared).backward(differentiable=names)
 
@@ -179,7 +179,7 @@ def test_the_samples_of_a_backward_are_those_of_its_forward() -> None:
     assert len(list(backward.draw(Make()))) == 1
 
 
-def test_the_derived_reference_computes_the_wanted_gradients() -> None:
+def test_the_derived_reference_computes_the_requested_gradients() -> None:
     backward = described(mul).backward()
     grad, x, y = torch.randn(3), torch.randn(3), torch.randn(3)
     of_x, of_y = backward(grad, x, y, wanted=[True, False])
@@ -190,7 +190,7 @@ def test_the_derived_reference_computes_the_wanted_gradients() -> None:
     assert torch.equal(of_y, grad * x)
 
 
-def test_the_definitions_tell_the_bridge_which_operator_computes_which_gradient() -> None:
+def test_the_definitions_list_the_gradient_operators_for_the_bridge() -> None:
     forward = described(everything, differentiable=("maybe", "bias"))
 
     @forward.backward(saves=("bias", "result_1"))
@@ -238,19 +238,19 @@ def test_an_unknown_name_cannot_be_saved() -> None:
         described(everything).backward(saves=("result",))
 
 
-def test_a_second_backward_is_refused() -> None:
+def test_a_second_backward_is_rejected() -> None:
     forward = described(scale)
     forward.backward()
     with raises("mine::scale already has a backward, mine::scale_backward: keep one of the two"):
         forward.backward()
 
 
-def test_an_operator_that_mutates_has_no_backward() -> None:
+def test_an_operator_that_mutates_cannot_have_a_backward() -> None:
     with raises("mine::fill mutates x, so it has no gradient: return a new tensor instead"):
         described(fill, mutates=("x",)).backward()
 
 
-def test_a_backward_has_no_gradient_by_what_its_operator_has_none_by() -> None:
+def test_a_backward_has_no_gradient_for_arguments_without_one_in_the_forward() -> None:
     def mul_backward(grad: Tensor, x: Tensor, y: Tensor) -> Tensor:
         return grad * y
 
@@ -262,31 +262,31 @@ def test_a_backward_has_no_gradient_by_what_its_operator_has_none_by() -> None:
     assert declared.differentiable == ("y",)
 
 
-def test_an_operator_without_a_differentiable_argument_has_no_backward() -> None:
-    with raises("mine::scale has no differentiable argument, so it has no backward: leave it out"):
+def test_an_operator_without_a_differentiable_argument_cannot_have_a_backward() -> None:
+    with raises("mine::scale has no differentiable argument, so it cannot have a backward: remove it"):
         described(scale, differentiable=()).backward()
 
 
-def test_a_list_result_has_no_native_backward() -> None:
+def test_an_operator_with_a_list_result_cannot_have_a_native_backward() -> None:
     with raises(
         "mine::listed returns (List[Tensor]); a native backward requires that all results are tensors. "
-        "Leave the backward out: the gradient is then derived from the reference"
+        "Remove the backward: the gradient is then derived from the reference"
     ):
         described(listed).backward()
 
 
-def test_a_backward_with_other_parameters_is_refused() -> None:
+def test_a_backward_with_wrong_parameters_is_rejected() -> None:
     def wrong(grad: Tensor, factor: float) -> Tensor:
         return grad * factor
 
     with raises(
-        "the backward mine::scale_backward must take (Tensor grad, Tensor x, float factor), but takes "
+        "the backward mine::scale_backward must have parameters (Tensor grad, Tensor x, float factor), but has "
         "(Tensor grad, float factor) -> Tensor"
     ):
         described(scale).backward(wrong)
 
 
-def test_a_backward_with_other_results_is_refused() -> None:
+def test_a_backward_with_wrong_results_is_rejected() -> None:
     def wrong(grad: Tensor, x: Tensor, factor: float) -> tuple[Tensor, Tensor]:
         return grad * factor, x
 

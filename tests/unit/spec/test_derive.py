@@ -50,7 +50,7 @@ def expected(given: dict[str, Any], grads: list[Tensor | None]) -> list[Tensor |
 
 
 @given(st.lists(st.booleans(), min_size=4, max_size=4), st.booleans(), st.integers(1, 4))
-def test_gradients_are_those_of_autograd_for_what_is_wanted(wanted: list[bool], second: bool, power: int) -> None:
+def test_requested_gradients_equal_those_of_autograd(wanted: list[bool], second: bool, power: int) -> None:
     op, named = described(mixed), arguments(power=power)
     grads = [torch.ones(3), None, torch.full((3,), 2.0) if second else None, None]
     of_x, of_part, of_other, of_bias = expected(named, grads)
@@ -65,7 +65,7 @@ def test_a_missing_argument_has_no_gradient() -> None:
     assert found == [None, None, None, None]
 
 
-def test_the_results_of_a_backward_fit_its_schema() -> None:
+def test_the_results_of_a_backward_match_its_schema() -> None:
     op, named = described(mixed), arguments()
     grads = [torch.ones(3), None, None, None]
     of_x, parts, maybe, of_bias = derive.laid_out_gradients(op, named, grads, [True, True, True, False])
@@ -91,7 +91,7 @@ def look(values: list[Any]) -> list[Any]:
     return [(one.shape, one.dtype, one.stride()) if isinstance(one, Tensor) else one and look(one) for one in values]
 
 
-def test_a_backward_with_its_own_reference_returns_the_strides_of_what_it_takes() -> None:
+def test_a_backward_with_its_own_reference_returns_the_strides_of_its_arguments() -> None:
     library = opwright.Library("mine")
 
     @library.op
@@ -126,7 +126,7 @@ def product(x: Tensor, y: Tensor) -> Tensor:
     return x * y
 
 
-def test_complex_arguments_have_gradients_too() -> None:
+def test_complex_arguments_have_gradients() -> None:
     x, y = torch.randn(3, dtype=torch.complex64), torch.randn(3)
     grad = torch.randn(3, dtype=torch.complex64)
     leaves = (x.clone().requires_grad_(), y.clone().requires_grad_())
@@ -165,7 +165,7 @@ def test_results_share_no_memory_with_arguments_or_each_other(reference: Any, ma
     assert len(set(storages)) == len(storages)
 
 
-def test_fake_results_share_no_memory_either() -> None:
+def test_fake_results_share_no_memory() -> None:
     with FakeTensorMode():
         x = torch.empty(3, 3)
         (found,) = derive.tensors(derive.fake(described(view))(x))
@@ -186,8 +186,8 @@ def test_a_hand_written_fake_replaces_the_derived_one() -> None:
     assert derive.fake(op)(torch.ones(2)).tolist() == [0, 0]
 
 
-def test_a_fake_kernel_refuses_tensors_of_several_devices() -> None:
-    message = "mine::product got tensors on several devices, cpu and meta, and expects one: move them all to one with"
+def test_a_fake_kernel_rejects_tensors_on_several_devices() -> None:
+    message = "mine::product expected all tensors on one device, got cpu and meta: move them to the same device with"
     with pytest.raises(RuntimeError, match=re.escape(message)):
         derive.fake(described(product))(torch.ones(2), torch.ones(2, device="meta"))
 
@@ -203,7 +203,7 @@ def test_the_default_oracle_is_the_reference_in_float64() -> None:
     assert derive.oracle(op, named)[0] == (torch.float64, {"power": 3})
 
 
-def test_the_samples_of_a_backward_fit_it() -> None:
+def test_the_samples_of_a_backward_match_its_schema() -> None:
     op = described(several)
 
     @op.samples
@@ -220,7 +220,7 @@ def test_the_samples_of_a_backward_fit_it() -> None:
     assert (first.args[-1], second.args[-1]) == ([True, True], [True, False])
 
 
-def test_a_sample_whose_result_has_no_gradient_is_no_sample_of_the_backward() -> None:
+def test_a_sample_without_a_differentiable_result_is_not_a_sample_of_the_backward() -> None:
     op = described(product)
 
     @op.samples

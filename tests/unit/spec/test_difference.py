@@ -62,7 +62,7 @@ def test_a_result_may_be_close_to_the_oracle_or_to_the_reference_in_the_same_dty
     assert differs(torch.tensor([20.0, 5.0]), Goal(own, precise)) is not None
 
 
-def test_an_inexact_reference_widens_the_budget_of_its_own_elements_alone() -> None:
+def test_an_inexact_reference_widens_only_the_budget_of_its_own_elements() -> None:
     precise = ones(10, dtype=torch.float64)
     own = changed(ones(10), 3, 1.001)
     assert differs(changed(ones(10), 3, 1.005), Goal(own, precise)) is None
@@ -70,7 +70,7 @@ def test_an_inexact_reference_widens_the_budget_of_its_own_elements_alone() -> N
     assert differs(changed(ones(10), 7, 1.005), Goal(own, precise)) is not None
 
 
-def test_of_very_many_wrong_elements_only_the_first_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_of_very_many_wrong_elements_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opwright.spec.difference._CHUNK_ELEMENTS", 10)
     monkeypatch.setattr("opwright.spec.difference._MOST_COUNTED", 15)
     difference = found(ones(100), 2 * ones(100))
@@ -117,7 +117,7 @@ def test_an_infinity_does_not_widen_the_tolerance() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_a_result_overflows_where_the_oracle_exceeds_the_dtype_or_comes_close(dtype: torch.dtype) -> None:
+def test_a_result_may_overflow_where_the_oracle_exceeds_the_dtype_or_comes_close(dtype: torch.dtype) -> None:
     info = torch.finfo(dtype)
 
     def is_right(result: float, precise: float, own: float) -> bool:
@@ -135,14 +135,14 @@ def test_a_result_overflows_where_the_oracle_exceeds_the_dtype_or_comes_close(dt
             assert not is_right(wrong, 4 * info.max, own=INF)
 
 
-def test_a_number_that_an_8_bit_float_cannot_hold_is_not_a_number_there() -> None:
+def test_a_number_that_overflows_an_8_bit_float_is_nan() -> None:
     own, not_a_number, wrong = (torch.tensor([number]).to(torch.float8_e4m3fnuz) for number in (240.0, NAN, 1.0))
     goal = Goal(own, torch.tensor([1000.0], dtype=torch.float64))
     assert differs(not_a_number, goal) is None
     assert differs(wrong, goal) is not None
 
 
-def test_a_wrong_number_is_shown_with_its_index_and_the_number_of_others() -> None:
+def test_a_wrong_number_is_reported_with_its_index_and_the_number_of_others() -> None:
     own = torch.arange(12.0).reshape(3, 4)
     wrong = changed(changed(own, 6, 60.0), 9, 10.0)
     difference = found(wrong, own)
@@ -156,7 +156,7 @@ def test_a_wrong_number_is_shown_with_its_index_and_the_number_of_others() -> No
 
 
 @pytest.mark.parametrize(("place", "sort"), [(83, "values"), (84, "tail"), (99, "tail")])
-def test_wrong_elements_at_the_end_alone_are_a_tail(place: int, sort: str) -> None:
+def test_wrong_elements_only_at_the_end_are_a_tail(place: int, sort: str) -> None:
     own = ones(100)
     assert found(changed(own, place, 7), own).sort == sort
 
@@ -207,9 +207,9 @@ def test_empty_results_are_compared_by_their_type() -> None:
     ],
 )
 @pytest.mark.parametrize("shape", [(), (0,), (3, 5), (2, 70)])
-def test_the_numbers_of_the_reference_are_right_whatever_they_are(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+def test_the_results_of_the_reference_are_always_right(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     generator = torch.Generator().manual_seed(0)
-    size = 1 if dtype is torch.bool else 255  # infinities and NaN among others
+    size = 1 if dtype is torch.bool else 255  # including infinities and NaN
     numbers = torch.randint(0, size + 1, (*shape, dtype.itemsize), dtype=torch.uint8, generator=generator)
     own = numbers.view(dtype).reshape(shape)
     every_second = torch.stack([own, own], -1)[..., 0]

@@ -48,8 +48,8 @@ def test_the_domain_decides_which_calls_are_inside() -> None:
     assert op.why_outside(scalar) == "its @domain function raises IndexError: tuple index out of range"
 
 
-def test_a_domain_with_other_parameters_is_refused() -> None:
-    message = "the domain of mine::gather must take the operator's parameters, (x, index), but takes (indices)"
+def test_a_domain_with_wrong_parameters_is_rejected() -> None:
+    message = "the domain of mine::gather must have the operator's parameters, (x, index), but has (indices)"
     with pytest.raises(SpecError, match=re.escape(message)):
         opwright.Library("mine").op(gather).domain(lambda indices: True)
 
@@ -71,19 +71,19 @@ def test_a_backward_that_saves_all_arguments_has_the_domain_of_its_operator() ->
     assert backward.why_outside({"grad": torch.ones(1, 2), **call(3)}) == "its @domain function returns False"
 
 
-def test_a_backward_that_saves_less_states_its_own() -> None:
+def test_a_backward_that_saves_less_must_state_its_own_domain() -> None:
     @described().backward(saves=("index",), differentiable=("x",))
     def gather_backward(grad: Tensor, index: Tensor) -> Tensor:
         return grad[index]
 
     given = {"grad": torch.ones(3, 2), "index": torch.tensor([0])}
-    reason = "the domain of gather needs x, which is not saved: state it with @gather_backward.domain"
+    reason = "the domain of gather requires x, which is not saved: state it with @gather_backward.domain"
     assert gather_backward.why_outside(given) == reason
     gather_backward.domain(lambda grad, index: len(grad) == 3)
     assert gather_backward.why_outside(given) == ""
 
 
-def test_samples_are_inside() -> None:
+def test_samples_are_in_the_domain() -> None:
     op = described()
 
     @op.samples

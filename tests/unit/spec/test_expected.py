@@ -55,7 +55,7 @@ def test_a_reference_without_float64_support_is_its_own_oracle() -> None:
     assert refused.refusal == "ValueError: only 4 bytes"
 
 
-def test_mutated_arguments_are_expected_results_and_made_anew_for_each_call() -> None:
+def test_mutated_arguments_are_expected_results_and_created_for_each_call() -> None:
     answer = expected_results(grown, lambda: {"x": torch.ones(2)})
     assert [one.tolist() for one in (*answer.own, *answer.precise)] == [[2, 2], [2, 2]]
     x = torch.ones(2)
@@ -154,7 +154,7 @@ def test_a_reference_that_cancels_is_inaccurate() -> None:
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
-def test_special_values_that_float64_has_too_are_accurate(number: float) -> None:
+def test_special_values_that_float64_also_has_are_accurate(number: float) -> None:
     assert accurate(tripled, torch.tensor([1.0, number]))
 
 
@@ -168,11 +168,11 @@ def test_integers_and_empty_results_are_accurate() -> None:
     [
         ('NotImplementedError("no kernel")', True),
         ("RuntimeError('\"erf_cpu\" not implemented for Int')", True),
-        ('ValueError("x has to be positive")', False),
+        ('ValueError("x must be positive")', False),
         ('RuntimeError("sizes differ")', False),
     ],
 )
-def test_only_a_kernel_that_pytorch_lacks_leaves_a_call_unknown(error: str, unknown: bool) -> None:
+def test_only_a_missing_pytorch_kernel_leaves_a_call_unknown(error: str, unknown: bool) -> None:
     scope: dict[str, Any] = {"Tensor": Tensor}
     exec(f"def f(x: Tensor) -> Tensor:\n    raise {error}", scope)
     found = expected_results(opwright.Library("unknown").op(scope["f"]), lambda: {"x": torch.ones(2)})
@@ -210,7 +210,7 @@ def lower(x: Tensor) -> Tensor:
         (inverse, torch.eye(4).bfloat16()),
     ],
 )
-def test_a_dtype_or_a_view_that_pytorch_or_numpy_lacks_leaves_a_call_unknown(op: Op, x: Tensor) -> None:
+def test_an_unsupported_dtype_or_view_leaves_a_call_unknown(op: Op, x: Tensor) -> None:
     assert expected_results(op, lambda: {"x": x}).unknown
     assert not expected_results(op, lambda: {"x": x.float().resolve_neg()}).refusal
 
@@ -227,7 +227,7 @@ def above_mean(x: Tensor) -> Tensor:
     return x[x > x.mean()]
 
 
-def test_a_shape_that_rounding_decides_may_be_another() -> None:
+def test_a_shape_that_depends_on_rounding_may_differ() -> None:
     constant = torch.full((11,), 0.1)
     answer = expected_results(above_mean, lambda: {"x": constant})
     assert answer.difference([constant[:0]]) is None
@@ -252,7 +252,7 @@ def _(x: Tensor) -> Tensor:
     return x * 2
 
 
-def test_an_oracle_that_raises_says_nothing_about_the_call() -> None:
+def test_an_oracle_that_raises_leaves_the_call_unknown() -> None:
     found = expected_results(guarded, lambda: {"x": torch.tensor([float("nan")])})
     assert (found.refusal, found.unknown) == ("ValueError: no NaN", True)
 
@@ -267,12 +267,12 @@ def newton(x: Tensor) -> Tensor:
         guess = better
 
 
-def test_a_reference_that_does_not_end_is_stopped() -> None:
+def test_a_reference_that_does_not_terminate_is_stopped() -> None:
     found = expected_results(newton, lambda: {"x": torch.tensor([float("nan")])}, limit_s=0.05)
     assert (found.refusal, found.unknown) == ("the reference was stopped after 0.05 s", True)
     answer = expected_results(newton, lambda: {"x": torch.tensor([2.0, 3.0], dtype=torch.float64)}, limit_s=0.05)
     assert answer.difference([torch.tensor([2.0, 3.0], dtype=torch.float64).sqrt()]) is None
-    assert answer.difference([torch.tensor([2.0, 3.0], dtype=torch.float64)]) is not None  # though no draw ends
+    assert answer.difference([torch.tensor([2.0, 3.0], dtype=torch.float64)]) is not None  # although no draw finishes
 
 
 @library.op
@@ -287,7 +287,7 @@ def test_complex_numbers_are_widened_with_real_ones() -> None:
     torch.testing.assert_close(answer.precise[0], exact, rtol=1e-14, atol=0)
 
 
-def test_a_kernel_that_pytorch_lacks_is_recognized() -> None:
+def test_a_missing_pytorch_kernel_is_recognized() -> None:
     found = expected_results(narrow, lambda: {"x": torch.ones(2, dtype=torch.int32)})
     assert not found.unknown
     eight_bits = expected_results(squared_root, lambda: {"x": torch.ones(2).to(torch.float8_e4m3fn)})
@@ -337,7 +337,7 @@ def test_one_float64_argument_does_not_make_a_computation_in_float32_wrong() -> 
     assert answer.difference([(summed + 1e-3).double()]) is not None
 
 
-def test_a_reference_that_computes_in_float64_expects_it_of_mixed_arguments() -> None:
+def test_a_reference_that_computes_in_float64_requires_it_for_mixed_arguments() -> None:
     given = {"x": torch.randn(40, 40, generator=torch.Generator().manual_seed(0)).double()}
     given |= {"weight": torch.eye(40, dtype=torch.float64), "bias": torch.ones(40)}
     answer = expected_results(biased, lambda: dict(given))
@@ -346,7 +346,7 @@ def test_a_reference_that_computes_in_float64_expects_it_of_mixed_arguments() ->
     assert answer.difference([exact.float().double()]) is not None
 
 
-def test_a_reference_for_which_memory_is_short_says_nothing_about_the_arguments() -> None:
+def test_a_reference_that_runs_out_of_memory_leaves_the_call_unknown() -> None:
     @library.op
     def enormous(x: Tensor) -> Tensor:
         msg = "CUDA out of memory"

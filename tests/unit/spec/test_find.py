@@ -31,7 +31,7 @@ def test_a_folder_and_its_file_are_the_same_library(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_an_op_py_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"holds no operator library: expected an op\.py at"):
+    with pytest.raises(SpecError, match=r"does not contain an operator library: expected an op\.py at"):
         library_at(tmp_path)
 
 
@@ -45,7 +45,7 @@ def test_an_op_py_that_raises_is_an_error_with_its_message(tmp_path: Path) -> No
     ("text", "found"),
     [("", "none"), ("import opwright\na = opwright.Library('a')\nb = opwright.Library('b')\n", "'a', 'b'")],
 )
-def test_an_op_py_must_make_exactly_one_library(tmp_path: Path, text: str, found: str) -> None:
+def test_an_op_py_must_create_exactly_one_library(tmp_path: Path, text: str, found: str) -> None:
     (tmp_path / "op.py").write_text(text)
-    with pytest.raises(SpecError, match=rf"must make one opwright\.Library, but makes {found}"):
+    with pytest.raises(SpecError, match=rf"must create one opwright\.Library, but creates {found}"):
         library_at(tmp_path)

@@ -1,4 +1,4 @@
-"""References that ask for float32 themselves are precise oracles all the same."""
+"""References that request float32 are still precise oracles."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_sum_in_another_order_is_accepted() -> None:
     assert expected(layer_norm, x).difference([found]) is None
 
 
-def test_gradients_are_precise_too() -> None:
+def test_gradients_are_precise() -> None:
     x, grad = randn(40, 12), randn(40, 12, seed=1)
     goal = expected_gradients(layer_norm, lambda: {"x": x}, [grad], ["x"])["x"]
     leaf = x.double().requires_grad_()
@@ -125,7 +125,7 @@ def test_gradients_are_precise_too() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_a_reference_that_accepts_one_dtype_alone_is_precise_too(dtype: torch.dtype) -> None:
+def test_a_reference_that_accepts_only_one_dtype_is_precise(dtype: torch.dtype) -> None:
     x, grad = randn(40, 12).to(dtype), randn(40, 12, seed=1).to(dtype)
     with in_float64(x):
         exact = layer_norm.reference(x.double())
@@ -142,30 +142,30 @@ def test_a_reference_that_accepts_one_dtype_alone_is_precise_too(dtype: torch.dt
         op.reference(x.double())
 
 
-def test_complex_tensors_say_their_dtype_beside_real_ones() -> None:
+def test_complex_tensors_report_their_dtype_next_to_real_ones() -> None:
     z = torch.complex(randn(5), randn(5, seed=1))
     answer = expected_results(complex_scaled, lambda: {"z": z, "by": torch.ones(5)})
     assert answer.precise[0].dtype == torch.complex128
 
 
-def test_a_reference_that_rejects_float64_beside_another_precision_is_its_own_oracle() -> None:
+def test_a_reference_that_rejects_float64_with_another_precision_is_its_own_oracle() -> None:
     answer = expected_results(single_scaled, lambda: {"x": randn(5), "by": torch.ones(5, dtype=torch.bfloat16)})
     assert answer.precise[0].dtype == torch.float32
 
 
-def test_an_error_in_any_precision_is_raised() -> None:
+def test_an_error_that_occurs_in_every_precision_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         precisely(randn(5), lambda: 0, lambda zero: 1 / zero)
 
 
-def test_a_conversion_to_less_than_the_arguments_rounds_on_purpose() -> None:
+def test_a_conversion_to_a_coarser_dtype_than_the_arguments_rounds_on_purpose() -> None:
     x = torch.tensor([1.0 + 2.0**-13, 2.0])
     assert expected(quantized, x).precise[0].tolist() == [3, 6]
     half = x.half()
     assert expected(layer_norm, half[None]).precise[0].dtype == torch.float64
 
 
-def test_new_tensors_are_in_float64_too() -> None:
+def test_new_tensors_are_in_float64() -> None:
     with in_float64(torch.ones(1)):
         made = [
             torch.zeros(1),
@@ -177,5 +177,5 @@ def test_new_tensors_are_in_float64_too() -> None:
         assert {tensor.dtype for tensor in made} == {torch.float64}
         assert torch.zeros(1, dtype=torch.float16).dtype == torch.float16
         assert torch.arange(3).dtype == torch.int64
-        assert torch.get_default_dtype() == torch.float32  # other threads have the same one
+        assert torch.get_default_dtype() == torch.float32  # it is shared with other threads
     assert torch.zeros(1).dtype == torch.float32

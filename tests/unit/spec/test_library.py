@@ -24,7 +24,7 @@ def test_a_decorated_function_becomes_an_operator_that_still_runs() -> None:
     assert library.schemas() == ["twice(SymInt x) -> SymInt"]
 
 
-def test_an_operator_names_what_it_mutates() -> None:
+def test_a_schema_marks_mutated_arguments() -> None:
     library = opwright.Library("mine")
 
     @library.op(mutates=("x",))
@@ -34,13 +34,13 @@ def test_an_operator_names_what_it_mutates() -> None:
     assert fill.schema == "fill(Tensor(a0!) x) -> ()"
 
 
-def test_sources_are_relative_to_the_file_that_makes_the_library() -> None:
+def test_sources_are_relative_to_the_file_that_creates_the_library() -> None:
     with pytest.raises(SpecError, match=r"'cpu\.cpp', a source of library 'mine', is missing") as caught:
         opwright.Library("mine", sources=["cpu.cpp"])
     assert str(Path(__file__).parent / "cpu.cpp") in str(caught.value)
 
 
-def test_a_source_of_another_language_is_refused() -> None:
+def test_a_source_in_another_language_is_rejected() -> None:
     with pytest.raises(SpecError, match=r"'kernel.rs', .* is neither C\+\+ nor CUDA: expected .*\.cpp.*\.cu"):
         opwright.Library("mine", sources=["kernel.rs"])
 
@@ -51,17 +51,17 @@ def test_one_string_is_not_a_list_of_sources() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "my-ops", "2d", "a.b", "ops ", "größe"])
-def test_a_namespace_that_is_not_an_identifier_is_refused(name: str) -> None:
+def test_a_namespace_that_is_not_an_identifier_is_rejected(name: str) -> None:
     with pytest.raises(SpecError, match="is not an identifier"):
         opwright.Library(name)
 
 
-def test_a_namespace_of_pytorch_is_refused() -> None:
-    with pytest.raises(SpecError, match="'aten' belongs to PyTorch; choose another one, such as 'my_aten'"):
+def test_a_namespace_of_pytorch_is_rejected() -> None:
+    with pytest.raises(SpecError, match="'aten' is reserved for PyTorch; choose another one, such as 'my_aten'"):
         opwright.Library("aten")
 
 
-def test_a_second_operator_of_the_same_name_is_refused() -> None:
+def test_a_second_operator_with_the_same_name_is_rejected() -> None:
     library = opwright.Library("mine")
 
     def f(x: int) -> int:
@@ -81,18 +81,18 @@ def test_an_external_library_may_have_a_namespace_of_pytorch() -> None:
     assert not opwright.Library("mine").is_external
 
 
-def test_a_namespace_of_pytorch_is_refused_where_nobody_else_registers_it() -> None:
-    with pytest.raises(SpecError, match=r"the namespace 'aten' belongs to PyTorch; .*imports=\[\.\.\.\]"):
+def test_only_an_external_library_may_have_a_namespace_of_pytorch() -> None:
+    with pytest.raises(SpecError, match=r"the namespace 'aten' is reserved for PyTorch; .*imports=\[\.\.\.\]"):
         opwright.Library("aten")
 
 
-def test_an_external_library_has_no_sources(tmp_path: Path) -> None:
+def test_an_external_library_cannot_have_sources(tmp_path: Path) -> None:
     (tmp_path / "cpu.cpp").write_text("")
-    with pytest.raises(SpecError, match="library 'mine' has sources, and imports or objects that register"):
+    with pytest.raises(SpecError, match="library 'mine' has both sources, and imports or objects that register"):
         opwright.Library("mine", sources=[str(tmp_path / "cpu.cpp")], objects=["libmine.so"])
 
 
-def test_an_operator_of_an_external_library_can_have_an_overload() -> None:
+def test_an_operator_of_an_external_library_may_have_an_overload() -> None:
     library = opwright.Library("aten", imports=["torch"])
 
     @library.op(name="sum.dim_IntList")
@@ -108,9 +108,9 @@ def test_an_operator_of_an_external_library_can_have_an_overload() -> None:
     [
         ("a b", "the operator name 'a b' is not an identifier; use letters, digits and underscores"),
         ("a.b.c", "the operator name 'a.b.c' is not an identifier"),
-        ("sum.int", "the operator name 'sum.int' has an overload, which only operators of external libraries have"),
+        ("sum.int", "the operator name 'sum.int' has an overload, which only external libraries support"),
     ],
 )
-def test_a_name_that_no_operator_can_have_is_refused(name: str, message: str) -> None:
+def test_an_invalid_operator_name_is_rejected(name: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         opwright.Library("mine").op(name=name)(lambda x: x)

@@ -42,7 +42,7 @@ def test_an_operator_runs_its_reference_and_has_its_name_and_docstring() -> None
     assert op.has_own_reference
 
 
-def test_parameters_and_results_follow_from_the_schema() -> None:
+def test_parameters_and_results_are_derived_from_the_schema() -> None:
     op = described(joined)
     assert [(one.name, one.type, one.holds_tensors) for one in op.parameters] == [
         ("parts", "List[Tensor]", True),
@@ -71,7 +71,7 @@ def test_only_a_tensor_can_be_differentiable() -> None:
 
 
 def test_an_operator_that_mutates_has_no_gradient() -> None:
-    message = "mine::fill mutates x, so it has no gradient: return a new tensor instead, or leave differentiable out"
+    message = "mine::fill mutates x, so it has no gradient: return a new tensor instead, or omit differentiable"
     with pytest.raises(SpecError, match=re.escape(message)):
         _ = described(fill, mutates=("x",), differentiable=("y",)).differentiable
 
@@ -100,8 +100,8 @@ def test_a_call_is_bound_to_names_in_their_order_and_spread_again() -> None:
         (Sample((1,), {"bigger": 2}), "got an unexpected keyword argument 'bigger'"),
     ],
 )
-def test_a_sample_that_does_not_fit_is_an_error_with_the_reason(sample: Sample, reason: str) -> None:
-    with pytest.raises(SpecError, match=re.escape(f"a sample of mine::scale does not fit its parameters: {reason}")):
+def test_a_sample_that_does_not_match_the_parameters_is_an_error_with_the_reason(sample: Sample, reason: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(f"a sample of mine::scale does not match its parameters: {reason}")):
         described(scale).bind(sample)
 
 
@@ -134,9 +134,9 @@ def test_samples_may_claim_dtypes() -> None:
     assert op.has_samples
 
 
-def test_without_samples_the_error_shows_how_to_write_some() -> None:
+def test_without_samples_the_error_shows_how_to_add_them() -> None:
     with pytest.raises(
-        SpecError, match=r"mine::scale has no samples: write below it\n\n@scale\.samples\ndef _\(make\):"
+        SpecError, match=r"mine::scale has no samples: add them below it:\n\n@scale\.samples\ndef _\(make\):"
     ):
         described(scale).draw(Make())
 
@@ -154,7 +154,7 @@ def test_hand_written_parts_are_kept() -> None:
 # -- kernels in Python -----------------------------------------------------------------------------------
 
 
-def test_a_kernel_in_python_is_kept_for_its_device() -> None:
+def test_a_python_kernel_is_kept_for_its_device() -> None:
     op = _scale()
 
     @op.kernel(device="cpu")
@@ -164,22 +164,22 @@ def test_a_kernel_in_python_is_kept_for_its_device() -> None:
     assert op.python_kernels == {"cpu": scale_cpu}
 
 
-def test_a_kernel_takes_the_parameters_of_its_operator() -> None:
+def test_a_kernel_must_have_the_parameters_of_its_operator() -> None:
     with pytest.raises(
         SpecError,
-        match=r"the cpu kernel of mine::scale must take the operator's parameters, \(x, factor\), but takes \(x\)",
+        match=r"the cpu kernel of mine::scale must have the operator's parameters, \(x, factor\), but has \(x\)",
     ):
         _scale().kernel(device="cpu")(lambda x: x)
 
 
-def test_a_device_has_one_kernel() -> None:
+def test_a_device_has_only_one_kernel() -> None:
     op = _scale()
     op.kernel(device="cpu")(lambda x, factor: x * factor)
     with pytest.raises(SpecError, match="mine::scale already has a Python kernel for cpu: keep one of the two"):
         op.kernel(device="cpu")
 
 
-def test_a_kernel_for_an_unknown_device_is_refused() -> None:
+def test_a_kernel_for_an_unknown_device_is_rejected() -> None:
     with pytest.raises(SpecError, match="device='tpu' of a kernel of mine::scale is unknown: use cpu or cuda"):
         _scale().kernel(device="tpu")
 

@@ -37,7 +37,7 @@ def changed(tensor: Tensor, place: int, factor: float) -> Tensor:
     return other
 
 
-def test_a_small_result_beside_large_ones_has_a_small_budget() -> None:
+def test_a_small_result_next_to_large_ones_has_a_small_budget() -> None:
     wanted = goal(torch.exp, 20 * randn(528))
     small = int(wanted.own.argmin())
     assert differs(wanted.own, wanted) is None
@@ -45,7 +45,7 @@ def test_a_small_result_beside_large_ones_has_a_small_budget() -> None:
     assert differs(changed(wanted.own, small, 1.001), wanted) is not None
 
 
-def test_cancellation_has_a_large_budget_where_it_happens_alone() -> None:
+def test_only_elements_with_cancellation_have_a_large_budget() -> None:
     x = torch.tensor([[1e4, -1e4, 1e-3], [1e-3, 2e-3, 3e-3]])
     wanted = goal(lambda x: x.sum(1), x)
     assert differs(changed(wanted.own, 0, 1.5), wanted) is None
@@ -53,12 +53,12 @@ def test_cancellation_has_a_large_budget_where_it_happens_alone() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_16_bits_are_exact_where_they_are_read_and_rounded_where_they_are_stored(dtype: torch.dtype) -> None:
+def test_16_bit_numbers_are_exact_when_read_and_rounded_when_stored(dtype: torch.dtype) -> None:
     x, y = torch.tensor([1.0, 1.0], dtype=dtype), torch.tensor([1.0 - torch.finfo(dtype).eps, 0.5], dtype=dtype)
     wanted = goal(torch.sub, x, y)  # exact, although the first one cancels
     for place in range(2):
         assert differs(changed(wanted.own, place, 0.0), wanted) is not None
-    # The square is rounded before 1 is subtracted, so that nothing may be left.
+    # The square is rounded before 1 is subtracted, so that the difference may be 0.
     stored = goal(lambda x: (x * x) - 1, 1 + torch.finfo(dtype).eps * torch.ones(1, dtype=dtype))
     assert float(stored.precise) != 0
     assert differs(torch.zeros(1, dtype=dtype), stored) is None
@@ -84,7 +84,7 @@ def test_products_may_be_rounded_before_they_are_added(name: str) -> None:
     assert differs(cancelled, goal(fused, x, w, -4 * bias)) is not None
 
 
-def test_a_sum_in_sequence_is_right() -> None:
+def test_a_sequential_sum_is_right() -> None:
     x = randn(20000)
     total = torch.zeros(())
     for number in x:
@@ -93,8 +93,8 @@ def test_a_sum_in_sequence_is_right() -> None:
     assert differs(total + 0.1, goal(lambda x: x.sum(), x)) is not None
 
 
-def test_a_sum_over_several_dimensions_in_sequence_is_right() -> None:
-    # The gradient of weights: a product for each of 40 x 40 vectors. Repeated ones are rounded alike each time.
+def test_a_sequential_sum_over_several_dimensions_is_right() -> None:
+    # The gradient of weights: a product for each of 40 x 40 vectors. Equal ones are always rounded equally.
     x, grad = (randn(1, 40, 20).repeat(40, 1, 1), randn(1, 40, 24).flip(1).repeat(40, 1, 1))
     wanted = goal(lambda grad, x: torch.einsum("bto,bti->oi", grad, x), grad, x)
     total = torch.zeros(24, 20)
@@ -104,7 +104,7 @@ def test_a_sum_over_several_dimensions_in_sequence_is_right() -> None:
     assert differs(changed(total, 5, 1.001), wanted) is not None
 
 
-def test_numbers_that_follow_an_infinity_have_their_budget() -> None:
+def test_results_for_an_infinite_argument_have_a_budget() -> None:
     def gate(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return torch.expm1(torch.sigmoid(torch.addmm(bias, x, weight)) - 0.75)
 
@@ -115,7 +115,7 @@ def test_numbers_that_follow_an_infinity_have_their_budget() -> None:
     assert all(bool(draw.isfinite().all()) for draw in wanted.nearby.leaf(0, 2.0**-23))
 
 
-def test_numbers_that_are_added_to_one_place_are_a_sum() -> None:
+def test_numbers_that_are_added_to_one_element_are_a_sum() -> None:
     def total(x: Tensor) -> Tensor:
         return x.new_zeros(1).index_put((torch.zeros(len(x), dtype=torch.int64),), x, accumulate=True)
 
@@ -127,14 +127,14 @@ def test_numbers_that_are_added_to_one_place_are_a_sum() -> None:
     assert differs((wanted.precise + 30 * spread).float(), wanted) is None
 
 
-def test_a_large_tensor_has_no_room_for_sums_where_nothing_is_summed_up() -> None:
+def test_a_large_tensor_without_sums_has_no_budget_for_sums() -> None:
     x = 1000 + randn(2**16)
     wanted = goal(lambda x: x.sin(), x)
     assert differs((wanted.precise + x * 2.0**-23 * x.double().cos()).float(), wanted) is None
     assert differs((wanted.precise + 20 * x * 2.0**-23 * x.double().cos()).float(), wanted) is not None
 
 
-def test_another_sign_of_the_reference_leaves_no_room_between_both() -> None:
+def test_another_sign_of_the_reference_leaves_no_budget_between_both_signs() -> None:
     matrix = torch.tensor([[2.0, 1.0], [1.0, 3.0]])
     wanted = goal(lambda matrix: torch.linalg.eigh(matrix)[1], matrix)
     flipped = Goal(-wanted.own, wanted.precise, wanted.nearby)
@@ -150,7 +150,7 @@ def test_a_variance_as_a_difference_of_squares_is_wrong() -> None:
     assert differs(lossy, goal(lambda x: x.var(1, correction=0), x)) is not None
 
 
-def test_a_number_that_a_kernel_keeps_in_single_precision_is_right() -> None:
+def test_a_number_that_a_kernel_stores_in_single_precision_is_right() -> None:
     x, bound = randn(8).abs() * 1e3, 1e3 + 1e-9
     near = torch.tensor(bound, dtype=torch.float32) - x
     assert differs(near, goal(lambda x, bound: bound - x, x, bound)) is None
@@ -162,8 +162,8 @@ def test_a_tie_is_decided_by_the_oracle() -> None:
     assert differs(torch.tensor([1.0, 2.0, 3.0, 3.0]), wanted) is not None
 
 
-def test_both_sides_of_a_jump_nearby_are_right_and_nothing_else() -> None:
-    # In float32, 0.35 * 10 is 3.5, and in float64 less: rounding decides.
+def test_near_a_jump_only_the_results_on_both_sides_are_right() -> None:
+    # 0.35 * 10 is 3.5 in float32, but less in float64: the result depends on rounding.
     x = torch.tensor([0.35, 0.25])
     wanted = goal(lambda x: (10 * x).round(), x)
     for near in (3.0, 4.0):
@@ -173,19 +173,19 @@ def test_both_sides_of_a_jump_nearby_are_right_and_nothing_else() -> None:
     assert differs(torch.tensor([4.0, 3.0]), wanted) is not None
 
 
-def test_what_cancels_in_float64_itself_has_room_for_rounding_and_no_more() -> None:
+def test_a_result_that_cancels_in_float64_has_a_budget_only_for_rounding() -> None:
     def standardized(x: Tensor) -> Tensor:
         deviation = x - x.mean()
         return deviation / (deviation.square().mean() + 1e-5).sqrt()
 
-    # Of equal numbers, each deviation is 0, or what one rounding of their mean leaves.
+    # For equal numbers, each deviation is 0, or the rounding error of their mean.
     wanted = goal(standardized, torch.full((4096,), -0.7308, dtype=torch.float64))
     rounding = 0.7308 * 2.0**-53 / 1e-5**0.5
     assert differs(torch.full_like(wanted.own, rounding), wanted) is None
     assert differs(torch.full_like(wanted.own, 1000 * rounding), wanted) is not None
 
 
-def test_both_sides_of_a_jump_nearby_are_right_in_float64_and_nothing_else() -> None:
+def test_near_a_jump_only_the_results_on_both_sides_are_right_in_float64() -> None:
     wanted = goal(lambda x: (10 * x).round(), torch.tensor([0.35, 0.25 + 1e-9], dtype=torch.float64))
     for near in (3.0, 4.0):
         assert differs(torch.tensor([near, 3.0], dtype=torch.float64), wanted) is None
@@ -194,14 +194,14 @@ def test_both_sides_of_a_jump_nearby_are_right_in_float64_and_nothing_else() -> 
     assert differs(torch.tensor([4.0, 2.0], dtype=torch.float64), wanted) is not None
 
 
-def test_an_index_may_differ_where_rounding_decides_and_not_at_a_tie() -> None:
+def test_an_index_may_differ_if_it_depends_on_rounding_but_not_at_a_tie() -> None:
     wanted = goal(lambda x: x.argmax(1), torch.tensor([[1.0, 1.0 + 2**-23, 0.0], [2.0, 2.0, 1.0]]))
     assert differs(torch.tensor([0, 0]), wanted) is None
     assert differs(torch.tensor([2, 0]), wanted) is not None
     assert differs(torch.tensor([1, 1]), wanted) is not None
 
 
-def test_a_result_at_the_edge_of_a_domain_may_be_nan_as_nearby() -> None:
+def test_a_result_at_the_edge_of_a_domain_may_be_nan() -> None:
     wanted = goal(lambda x: (1 - x).sqrt(), torch.tensor([1 - 2**-24, 0.5]))
     assert differs(torch.tensor([float("nan"), wanted.own[1]]), wanted) is None
     assert differs(torch.tensor([wanted.own[0], float("nan")]), wanted) is not None

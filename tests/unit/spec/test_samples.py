@@ -18,7 +18,7 @@ SHAPES = st.lists(st.integers(0, 9), max_size=4).map(tuple)
 
 
 @given(SHAPES, st.integers(0, 2**31))
-def test_one_seed_makes_the_same_numbers_in_every_dtype(shape: tuple[int, ...], seed: int) -> None:
+def test_a_seed_produces_the_same_numbers_in_every_dtype(shape: tuple[int, ...], seed: int) -> None:
     wide, narrow = (Make(seed=seed, dtype=dtype) for dtype in (torch.float64, torch.float32))
     for first, second in ((wide.randn(*shape), narrow.randn(*shape)), (wide.rand(*shape), narrow.rand(*shape))):
         assert first.shape == second.shape == shape
@@ -26,7 +26,7 @@ def test_one_seed_makes_the_same_numbers_in_every_dtype(shape: tuple[int, ...], 
         assert torch.equal(first.float(), second)
 
 
-def test_another_seed_makes_different_numbers() -> None:
+def test_another_seed_produces_different_numbers() -> None:
     assert not torch.equal(Make(seed=1).randn(8), Make(seed=2).randn(8))
 
 
@@ -113,7 +113,7 @@ def test_every_yielded_form_becomes_a_call() -> None:
     ]
 
 
-def test_samples_that_are_returned_and_not_yielded_are_refused() -> None:
+def test_samples_that_are_returned_instead_of_yielded_are_rejected() -> None:
     def samples(make: Make) -> Any:
         return [(make.randn(2),)]
 
@@ -132,7 +132,7 @@ def test_the_numbers_of_a_very_large_tensor_are_repeated_but_not_at_a_power_of_t
     assert torch.equal(few, Make().randint(0, 100, 1000, dtype=torch.uint8))
 
 
-def test_on_the_meta_device_nothing_is_drawn() -> None:
+def test_nothing_is_drawn_on_the_meta_device() -> None:
     drawn = Make(device="meta").randn(2**40, 3)
     assert drawn.is_meta
     assert drawn.shape == (2**40, 3)

@@ -27,7 +27,7 @@ def every_type(
     raise NotImplementedError
 
 
-def unannotated(x, y: int) -> Tensor:  # type: ignore[no-untyped-def]  # noqa: ANN001  what is tested
+def unannotated(x, y: int) -> Tensor:  # type: ignore[no-untyped-def]  # noqa: ANN001  under test
     raise NotImplementedError
 
 
@@ -56,7 +56,7 @@ def test_a_mutated_tensor_is_marked() -> None:
     assert schema_of(f, "f", mutates=("out",)) == "f(Tensor x, Tensor(a1!) out) -> ()"
 
 
-def test_the_schema_is_one_that_pytorch_parses() -> None:
+def test_pytorch_parses_the_schema() -> None:
     parsed = torch._C.parse_schema(f"ns::{schema_of(every_type, 'every_type')}")
     assert [argument.name for argument in parsed.arguments][:3] == ["x", "maybe", "several"]
 
@@ -78,7 +78,7 @@ def test_the_error_for_an_unknown_default_lists_the_known_kinds() -> None:
         raise NotImplementedError
 
     with pytest.raises(
-        SpecError, match=r"Parameter sizes has an unsupported default .* a default is a number"
+        SpecError, match=r"Parameter sizes has an unsupported default .* defaults must be numbers"
     ) as caught:
         schema_of(f, "f")
     assert "GitHub" not in str(caught.value)

@@ -66,7 +66,7 @@ def described(folder: Path, text: str, program: str = PROGRAM) -> tuple[list[str
         "\ntry:\n    import triton_that_is_not_there\nexcept ImportError:\n    pass\n" + OP,
     ],
 )
-def test_naming_imports_nothing(tmp_path: Path, text: str) -> None:
+def test_naming_parts_of_pytorch_imports_nothing(tmp_path: Path, text: str) -> None:
     text = text if "import opwright" in text else HEAD + text
     schemas, imported = described(tmp_path, text)
     assert schemas[0].startswith("f(Tensor x")
@@ -95,13 +95,13 @@ def test_naming_imports_nothing(tmp_path: Path, text: str) -> None:
         "\ntry:\n    N = torch.get_num_threads()\nexcept Exception:\n    N = 0\nassert N > 0\n" + OP,
     ],
 )
-def test_using_imports_pytorch_and_begins_again(tmp_path: Path, text: str) -> None:
+def test_using_pytorch_imports_it_and_runs_op_py_again(tmp_path: Path, text: str) -> None:
     schemas, imported = described(tmp_path, HEAD + text)
     assert schemas[0].startswith("f(Tensor x")
     assert imported
 
 
-def test_a_module_of_the_folder_sees_pytorch_itself_afterwards(tmp_path: Path) -> None:
+def test_a_module_of_the_folder_gets_pytorch_itself_afterwards(tmp_path: Path) -> None:
     (tmp_path / "formulas.py").write_text("import torch\nfrom torch.nn.functional import silu\n")
     text = HEAD + OP.replace("return x", "import formulas\n    return formulas.silu(x)")
     text = "import sys, pathlib\nsys.path.insert(0, str(pathlib.Path(__file__).parent))\nimport formulas\n" + text

@@ -73,13 +73,13 @@ def test_without_a_sweep_the_samples_are_the_sizes() -> None:
     ]
 
 
-def test_without_either_the_error_shows_what_to_write() -> None:
-    with pytest.raises(SpecError, match=re.escape("mine::scale has no samples: write below it\n\n@scale.samples")):
+def test_without_a_sweep_or_samples_the_error_shows_what_to_add() -> None:
+    with pytest.raises(SpecError, match=re.escape("mine::scale has no samples: add them below it:\n\n@scale.samples")):
         list(described(scale).sizes(Make()))
 
 
 @pytest.mark.parametrize("given", [(torch.ones(2),), ("label",), ("label", torch.ones(2)), (3, (torch.ones(2),)), "a"])
-def test_anything_but_a_label_with_a_call_is_refused(given: object) -> None:
+def test_only_a_label_with_a_call_is_accepted(given: object) -> None:
     def sweep(_: Make) -> Iterator[Any]:
         yield given
 
@@ -90,21 +90,21 @@ def test_anything_but_a_label_with_a_call_is_refused(given: object) -> None:
         swept(sweep)
 
 
-def test_a_sweep_that_is_not_a_generator_is_refused() -> None:
+def test_a_sweep_that_is_not_a_generator_is_rejected() -> None:
     with pytest.raises(SpecError, match="the sweep of mine::scale must be a generator: write `yield"):
         swept(lambda make: [("small", (make.randn(2),))])
 
 
-def test_two_sizes_with_the_same_label_are_refused() -> None:
+def test_two_sizes_with_the_same_label_are_rejected() -> None:
     def sweep(make: Make) -> Iterator[Any]:
         yield "same", (make.randn(2),)
         yield "same", (make.randn(3),)
 
-    with pytest.raises(SpecError, match="the sweep of mine::scale has two sizes 'same': give each its own label"):
+    with pytest.raises(SpecError, match="the sweep of mine::scale has two sizes 'same': give each a unique label"):
         swept(sweep)
 
 
-def test_a_sweep_chooses_the_gradients_that_are_timed() -> None:
+def test_a_sweep_selects_the_gradients_that_are_timed() -> None:
     op = described(joined)
     assert list(op.timed_gradients) == ["x", "y"]
     op.sweep(gradients=("y",))(lambda make: iter([("one", (make.randn(2), make.randn(2)))]))
@@ -137,13 +137,13 @@ def test_a_floor_has_a_description_and_a_direction() -> None:
     ]
 
 
-def test_a_floor_with_other_parameters_is_refused() -> None:
-    message = "the floor 'a sum' of mine::joined must take the operator's parameters, (x, y), but takes (make)"
+def test_a_floor_with_wrong_parameters_is_rejected() -> None:
+    message = "the floor 'a sum' of mine::joined must have the operator's parameters, (x, y), but has (make)"
     with pytest.raises(SpecError, match=re.escape(message)):
         described(joined).floor("a sum")(lambda make: make)
 
 
-def test_a_floor_without_a_description_is_refused() -> None:
+def test_a_floor_without_a_description_is_rejected() -> None:
     message = 'the floor of mine::joined has no description: write @joined.floor("the bare GEMMs")'
     given: list[Any] = [joined, "", None]
     for what in given:
@@ -151,7 +151,7 @@ def test_a_floor_without_a_description_is_refused() -> None:
             described(joined).floor(what)
 
 
-def test_a_floor_in_an_unknown_direction_is_refused() -> None:
+def test_a_floor_in_an_unknown_direction_is_rejected() -> None:
     message = "the floor 'a sum' of mine::joined has direction 'backwards': expected 'forward' or 'backward'"
     direction: Any = "backwards"
     with pytest.raises(SpecError, match=re.escape(message)):

@@ -5,7 +5,7 @@ import torch
 from opwright.spec.tensor_bytes import bytes_equal
 
 
-def test_bytes_are_compared_whatever_they_mean() -> None:
+def test_bytes_are_compared_regardless_of_their_values() -> None:
     numbers = torch.tensor([float("nan"), 0.0])
     assert bytes_equal(numbers, numbers.clone())
     assert not bytes_equal(numbers, -numbers)

@@ -17,7 +17,7 @@ def work(seconds: float) -> None:
         pass
 
 
-def test_code_that_catches_exceptions_is_ended_too() -> None:
+def test_code_that_catches_exceptions_is_interrupted() -> None:
     def catches() -> None:
         with contextlib.suppress(Exception):
             work(10)
@@ -26,7 +26,7 @@ def test_code_that_catches_exceptions_is_ended_too() -> None:
         catches()
 
 
-def test_code_that_catches_everything_once_is_ended_too() -> None:
+def test_code_that_catches_everything_once_is_interrupted() -> None:
     def catches() -> None:
         with contextlib.suppress(BaseException):
             work(10)
@@ -60,12 +60,12 @@ def test_a_finalizer_that_takes_too_long_is_not_reported(monkeypatch: pytest.Mon
     assert sys.unraisablehook is hook
 
 
-def test_waiting_takes_no_processor_time() -> None:
+def test_waiting_uses_no_processor_time() -> None:
     with time_limit(0.05):
         time.sleep(0.2)
 
 
-def test_the_limit_ends_with_the_block_and_leaves_the_handler_as_it_was() -> None:
+def test_the_limit_ends_with_the_block_and_restores_the_handler() -> None:
     before = signal.getsignal(signal.SIGVTALRM)
     with time_limit(0.05):
         pass
@@ -75,12 +75,12 @@ def test_the_limit_ends_with_the_block_and_leaves_the_handler_as_it_was() -> Non
 
 
 @pytest.mark.parametrize("limits", [(0.05, 100), (100, 0.05)])
-def test_of_two_blocks_the_shorter_limit_counts(limits: tuple[float, float]) -> None:
+def test_the_shorter_limit_of_two_nested_blocks_applies(limits: tuple[float, float]) -> None:
     with pytest.raises(TimeLimitError), time_limit(limits[0]), time_limit(limits[1]):
         work(10)
 
 
-def test_the_outer_limit_goes_on_after_an_inner_one() -> None:
+def test_the_outer_limit_continues_after_an_inner_one() -> None:
     def twice() -> None:
         with time_limit(0.2):
             work(0.05)
@@ -104,7 +104,7 @@ def test_there_is_no_limit_in_another_thread() -> None:
     assert ended == [True]
 
 
-def test_an_error_that_interrupted_code_raises_instead_is_the_limit() -> None:
+def test_an_error_that_interrupted_code_raises_becomes_a_time_limit_error() -> None:
     def raises() -> None:
         try:
             work(10)

@@ -53,7 +53,7 @@ def test_autograd_records_the_training_form_once_it_has_a_native_backward() -> N
     assert form.recorded is form
 
 
-def test_the_definitions_tell_the_bridge_which_training_form_to_call() -> None:
+def test_the_definitions_list_the_training_form_for_the_bridge() -> None:
     op = described()
     op.for_training(gated_with_gate).backward(backward, saves=("y", "result_1"))
     assert isinstance(op.library, Library)
@@ -77,12 +77,12 @@ def test_a_training_form_claims_what_its_operator_claims() -> None:
     assert (form.differentiable, form.claims_vmap, form.tolerance) == (("y",), True, {torch.float32: 0.5})
 
 
-def test_a_training_form_with_other_parameters_is_refused() -> None:
+def test_a_training_form_with_wrong_parameters_is_rejected() -> None:
     def wrong(x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         return x, z
 
     with raises(
-        "mine::wrong must take the parameters of mine::gated, in whose place it is called:\n"
+        "mine::wrong must have the parameters of mine::gated, which it replaces:\n"
         "  gated(Tensor x, Tensor y) -> Tensor\n  wrong(Tensor x, Tensor z) -> (Tensor, Tensor)"
     ):
         described().for_training(wrong)
@@ -97,7 +97,7 @@ def a_list(x: Tensor, y: Tensor) -> tuple[Tensor, list[Tensor]]:
 
 
 @pytest.mark.parametrize("reference", [no_more, a_list])
-def test_a_training_form_with_other_results_is_refused(reference: Any) -> None:
+def test_a_training_form_with_wrong_results_is_rejected(reference: Any) -> None:
     op = described()
     with raises(
         f"mine::{reference.__name__} must return the results of mine::gated, followed by the tensors that its backward "
@@ -107,30 +107,30 @@ def test_a_training_form_with_other_results_is_refused(reference: Any) -> None:
     assert list(op.library.ops) == ["gated"]
 
 
-def test_a_second_training_form_is_refused() -> None:
+def test_a_second_training_form_is_rejected() -> None:
     op = described()
     op.for_training(gated_with_gate)
     with raises("mine::gated already has a training form, mine::gated_with_gate: keep one of the two"):
         op.for_training(gated_with_gate)
 
 
-def test_an_operator_with_a_backward_or_a_mutated_argument_takes_no_training_form() -> None:
+def test_an_operator_with_a_backward_or_a_mutated_argument_cannot_have_a_training_form() -> None:
     op = described()
     op.backward()
-    with raises("mine::gated itself has a backward, gated_backward, so it takes no training form"):
+    with raises("mine::gated itself has a backward, gated_backward, so it cannot have a training form"):
         op.for_training(gated_with_gate)
-    with raises("mine::gated mutates x, so it takes no training form: leave one of the two out"):
+    with raises("mine::gated mutates x, so it cannot have a training form: remove one of the two"):
         described(mutates=("x",)).for_training(gated_with_gate)
 
 
-def test_an_operator_whose_training_form_has_a_backward_takes_no_other_backward() -> None:
+def test_an_operator_whose_training_form_has_a_backward_cannot_have_another_backward() -> None:
     op = described()
     op.for_training(gated_with_gate).backward(backward, saves=("y", "result_1"))
     with raises("mine::gated already has a backward, mine::gated_with_gate_backward: keep one of the two"):
         op.backward()
 
 
-def test_the_backward_of_a_training_form_declares_for_the_operator_too() -> None:
+def test_the_backward_of_a_training_form_declares_gradients_for_the_operator() -> None:
     op = described()
     form = op.for_training(gated_with_gate)
 

@@ -16,7 +16,7 @@ def _names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_file_appears_when_it_is_complete_and_nothing_else_stays(tmp_path: Path) -> None:
+def test_a_file_appears_when_it_is_complete_and_nothing_else_remains(tmp_path: Path) -> None:
     target = tmp_path / "out.json"
     with drafting(target, "write") as draft:
         assert draft.name == "out.json"
@@ -28,7 +28,7 @@ def test_a_file_appears_when_it_is_complete_and_nothing_else_stays(tmp_path: Pat
     assert _names(target.parent) == ["out.json"]
 
 
-def test_what_was_there_stays_where_making_fails(tmp_path: Path) -> None:
+def test_the_old_file_remains_if_the_new_one_fails(tmp_path: Path) -> None:
     target = tmp_path / "out.json"
     target.write_text("old")
     with pytest.raises(TypeError), drafting(target, "write") as draft:
@@ -38,14 +38,14 @@ def test_what_was_there_stays_where_making_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "ä" * 127, "a\udcffb"], ids=["long", "long-letters", "no-utf-8"])
-def test_any_name_of_a_file_has_a_draft(tmp_path: Path, name: str) -> None:
+def test_any_file_name_has_a_draft(tmp_path: Path, name: str) -> None:
     with drafting(tmp_path / name, "write") as draft:
         draft.write_text("whole")
         put(draft, tmp_path / name)
     assert _names(tmp_path) == [name]
 
 
-def test_a_folder_of_the_users_own_is_never_taken_for_a_draft(tmp_path: Path) -> None:
+def test_a_users_folder_is_never_removed_as_a_draft(tmp_path: Path) -> None:
     own = [".out.write-of_mine", ".out.write-abcdefgh"]
     for name in own:
         (tmp_path / name).mkdir()
@@ -71,7 +71,7 @@ with drafting(Path(sys.argv[1]), "write") as draft:
 """
 
 
-def test_what_a_killed_process_left_goes_and_what_a_living_one_makes_stays(tmp_path: Path) -> None:
+def test_the_drafts_of_killed_processes_are_removed_and_those_of_running_ones_kept(tmp_path: Path) -> None:
     target = tmp_path / "out"
     with subprocess.Popen([sys.executable, "-c", _HOLDS, target], stdout=subprocess.PIPE, text=True) as living:
         assert living.stdout is not None
@@ -81,14 +81,14 @@ def test_what_a_killed_process_left_goes_and_what_a_living_one_makes_stays(tmp_p
         assert len(_names(tmp_path)) == 1
         living.send_signal(signal.SIGKILL)
     assert len(_names(tmp_path)) == 1
-    # Killed a moment earlier or later than that, it leaves an empty folder.
+    # A process killed slightly earlier or later leaves an empty folder.
     (tmp_path / ".out.write-abcdefgh").mkdir()
     with drafting(target, "write"):
         pass
     assert _names(tmp_path) == []
 
 
-def test_many_that_begin_and_end_together_never_take_each_others_draft(tmp_path: Path) -> None:
+def test_concurrent_processes_never_remove_each_others_drafts(tmp_path: Path) -> None:
     target = tmp_path / "out"
 
     def write(number: int) -> None:
@@ -105,7 +105,7 @@ def test_many_that_begin_and_end_together_never_take_each_others_draft(tmp_path:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link to a pipe", "link to a device"])
-def test_what_is_no_file_is_never_replaced(tmp_path: Path, kind: str) -> None:
+def test_anything_but_a_file_is_never_replaced(tmp_path: Path, kind: str) -> None:
     target = tmp_path / "out"
     if kind == "link to a device":
         target.symlink_to("/dev/null")
@@ -136,13 +136,13 @@ def _write(target: Path) -> None:
     put(draft, target)
 
 
-def test_a_place_below_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_target_below_a_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError), drafting(tmp_path / "file" / "out", "write"):
         pass
 
 
-def test_a_bundle_whose_exchange_was_killed_half_way_is_put_back(tmp_path: Path) -> None:
+def test_a_bundle_whose_exchange_was_killed_halfway_is_restored(tmp_path: Path) -> None:
     left = tmp_path / ".out.ship-abcdefgh"
     (left / "out.kept").mkdir(parents=True)
     (left / "out.kept" / "model.pt").write_text("old")

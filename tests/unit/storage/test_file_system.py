@@ -44,7 +44,7 @@ a line of another form
         ("/empty", "/empty", "tmpfs", False, True),
     ],
 )
-def test_a_mount_says_whether_its_locks_reach_other_machines(
+def test_a_mount_reports_whether_its_locks_reach_other_machines(
     tmp_path: Path, folder: str, point: str, kind: str, is_network: bool, reach: bool
 ) -> None:
     table = tmp_path / "mountinfo"
@@ -61,5 +61,5 @@ def test_the_mounts_of_this_machine_are_read(tmp_path: Path) -> None:
     assert mount.point in (tmp_path, *tmp_path.parents)
 
 
-def test_without_a_table_nothing_is_known(tmp_path: Path) -> None:
+def test_the_mount_is_unknown_without_a_table(tmp_path: Path) -> None:
     assert mount_of(tmp_path, tmp_path / "missing") is None

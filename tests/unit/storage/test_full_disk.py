@@ -35,7 +35,7 @@ def _raised_from(cause: BaseException) -> BaseException:
     ],
     ids=str,
 )
-def test_a_full_disk_is_known_by_its_code_or_its_words(
+def test_a_full_disk_is_recognized_by_its_code_or_its_message(
     tmp_path: Path, error: BaseException, reason: str | None
 ) -> None:
     assert full_disk(error, [tmp_path]) == reason

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_several_share_a_lock_and_one_alone_waits_for_them(tmp_path: Path) -> None:
+def test_shared_holders_exclude_an_exclusive_one_and_the_reverse(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with locked(path, shared=True) as first, locked(path, shared=True, patience_s=0) as second:
         assert first
@@ -31,7 +31,7 @@ def test_a_lock_is_free_after_an_exception(tmp_path: Path) -> None:
         assert alone
 
 
-def test_what_is_no_file_is_an_error_and_blocks_nobody(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_an_error_and_never_blocks(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "folder").mkdir()
     for name in ("link", "folder"):
@@ -44,5 +44,5 @@ def test_what_is_no_file_is_an_error_and_blocks_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("code", "has_none"), [(errno.ENOLCK, True), (errno.ENOSYS, True), (errno.EACCES, False)])
-def test_an_error_tells_whether_the_file_system_has_locks(code: int, has_none: bool) -> None:
+def test_an_error_shows_whether_the_file_system_has_locks(code: int, has_none: bool) -> None:
     assert has_no_locks(OSError(code, os.strerror(code))) == has_none

@@ -33,14 +33,14 @@ def test_two_folders_swap(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["one", "other"]
 
 
-def test_a_swap_that_fails_changes_nothing(folder: Path) -> None:
+def test_a_failed_swap_changes_nothing(folder: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         exchange(folder / "absent", folder / "other")
     assert (folder / "other" / "file").read_text() == "other"
     assert sorted(path.name for path in folder.iterdir()) == ["one", "other"]
 
 
-def test_nothing_is_renamed_over_what_is_there_an_empty_folder_included(folder: Path) -> None:
+def test_nothing_is_renamed_over_an_existing_path_even_an_empty_folder(folder: Path) -> None:
     (folder / "empty").mkdir()
     (folder / "link").symlink_to("nowhere")
     for name in ("other", "empty", "link"):

@@ -34,7 +34,7 @@ def test_nvccs_errors_are_found() -> None:
     assert first_error("nvcc fatal   : Unsupported gpu architecture 'compute_10'").text != ""
 
 
-def test_a_linkers_complaint_is_found() -> None:
+def test_a_linker_error_is_found() -> None:
     text = (
         "/usr/bin/ld: a.o: in function `f()':\n"
         "a.cpp:(.text+0x5): undefined reference to `cv::noArray()'\n"
@@ -54,5 +54,5 @@ def test_constexpr_expansions_that_lead_to_an_error_are_kept() -> None:
     )
 
 
-def test_where_nothing_went_wrong_nothing_is_found() -> None:
+def test_the_output_of_a_successful_build_contains_no_error() -> None:
     assert first_error("[1/2] error.cpp\n[2/2] link\n").text == ""

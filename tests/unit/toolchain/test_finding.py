@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_compiler_that_cxx_names_is_taken_with_its_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cxx_may_name_a_compiler_with_a_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrapper = tmp_path / "ccache"
     wrapper.write_text("#!/bin/sh\n")
     wrapper.chmod(0o755)
@@ -22,19 +22,21 @@ def test_the_compiler_that_cxx_names_is_taken_with_its_prefix(tmp_path: Path, mo
     found = compiler.find_cxx()
     assert found.command == [str(wrapper), "g++"]
     assert found.host == "g++"
-    # Inductor takes all of CXX for the name of one program.
+    # Inductor treats all of CXX as the name of one program.
     assert compiler.inductor_settings() == {"cpp.cxx": (None, "g++")}
     monkeypatch.setenv("CXX", "g++")
     assert compiler.inductor_settings() == {}
 
 
-def test_a_cxx_that_names_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cxx_that_does_not_exist_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "/no/such/g++")
     with pytest.raises(ToolchainError, match=r"\$CXX names /no/such/g\+\+, which is not an executable program"):
         compiler.find_cxx()
 
 
-def test_a_machine_without_compilers_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_compiler_the_error_names_the_package_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolchainError, match=r"no C\+\+ compiler: .* install the package g\+\+"):
@@ -72,7 +74,9 @@ def test_compute_sanitizer_is_found_in_the_toolkit_before_the_path(
     assert compute_sanitizer.find_compute_sanitizer() == tmp_path / "path/compute-sanitizer"
 
 
-def test_without_compute_sanitizer_the_places_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_compute_sanitizer_the_error_lists_the_searched_places(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(compute_sanitizer, "_USUAL_HOME", str(tmp_path / "usual"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CUDA_HOME", "/opt/cuda")
@@ -100,13 +104,13 @@ def _torch_at(folder: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: spec)
 
 
-def test_a_pytorch_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pytorch_that_is_too_old_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _torch_at(tmp_path, "2.9.1+cu128", monkeypatch)
-    with pytest.raises(ToolchainError, match=r"PyTorch 2\.9\.1\+cu128 is too old: opwright needs 2\.11 or newer"):
+    with pytest.raises(ToolchainError, match=r"PyTorch 2\.9\.1\+cu128 is too old: opwright requires 2\.11 or newer"):
         pytorch.find_pytorch()
 
 
-def test_a_pytorch_without_headers_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pytorch_without_headers_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _torch_at(tmp_path, "2.13.0", monkeypatch)
     with pytest.raises(ToolchainError, match=r"has no C\+\+ headers"):
         pytorch.find_pytorch()
@@ -126,21 +130,19 @@ def test_a_packages_headers_become_system_headers() -> None:
     assert opencv.version.startswith("4.")
 
 
-def test_a_missing_package_says_what_was_looked_for() -> None:
+def test_the_error_for_a_missing_package_names_its_pc_file() -> None:
     with pytest.raises(ToolchainError, match=r"'no-such-package' is not installed.*looked for no-such-package\.pc"):
         packages.find_package("no-such-package")
 
 
-def test_a_machine_without_pkg_config_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_pkg_config_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PKG_CONFIG", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolchainError, match="pkg-config, which finds opencv4, is not installed: install"):
         packages.find_package("opencv4")
 
 
-def test_the_versions_of_several_packages_leave_out_those_that_are_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_versions_of_several_packages_omit_missing_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PKG_CONFIG_PATH", str(tmp_path))
     for name, version in (("one", "1.5"), ("two", "2.0.1")):
         (tmp_path / f"{name}.pc").write_text(f"Name: {name}\nDescription: {name}\nVersion: {version}\n")

@@ -1,4 +1,4 @@
-"""Programs that are forked from a process which has imported their modules."""
+"""Programs that are forked from a process that has imported their modules."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def python(folder: Path) -> Iterator[Sequence[str]]:
         yield python
 
 
-def test_a_program_runs_in_a_process_of_its_own_that_has_imported_what_it_needs(
+def test_a_program_runs_in_a_separate_process_that_has_imported_its_modules(
     python: Sequence[str], tmp_path: Path
 ) -> None:
     for value in ("1", "2"):
@@ -79,11 +79,11 @@ def test_a_program_runs_in_a_process_of_its_own_that_has_imported_what_it_needs(
         assert done.exit_code == 0
 
 
-def test_its_folder_for_temporary_files_is_that_of_its_environment(python: Sequence[str], tmp_path: Path) -> None:
+def test_its_temporary_folder_is_that_of_its_environment(python: Sequence[str], tmp_path: Path) -> None:
     assert run([*python, "program", "temporary"], env={"TMPDIR": str(tmp_path)}).output == f"{tmp_path}\n"
 
 
-def test_it_ends_as_it_would_without_a_server(python: Sequence[str]) -> None:
+def test_it_exits_as_it_would_without_a_server(python: Sequence[str]) -> None:
     for words in (PLAIN, python):
         assert run([*words, "program", "exit"], check=False).exit_code == 3
         for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL):
@@ -92,19 +92,19 @@ def test_it_ends_as_it_would_without_a_server(python: Sequence[str]) -> None:
         assert (done.exit_code, done.output.splitlines()[-1]) == (1, "ValueError: what went wrong")
 
 
-def test_it_finishes_what_it_has_begun(python: Sequence[str]) -> None:
+def test_it_joins_threads_and_runs_exit_handlers(python: Sequence[str]) -> None:
     for words in (PLAIN, python):
-        said = run([*words, "program", "finish"]).output.splitlines()
-        assert sorted(said) == ["at exit", "in Python", "in a thread", "in native code"]
-        assert said.index("in a thread") < said.index("at exit")
+        printed = run([*words, "program", "finish"]).output.splitlines()
+        assert sorted(printed) == ["at exit", "in Python", "in a thread", "in native code"]
+        assert printed.index("in a thread") < printed.index("at exit")
         done = run([*words, "program", "message"], check=False)
         assert (done.exit_code, done.output) == (1, "what went wrong\n")
 
 
-def test_it_dies_with_whoever_started_it(python: Sequence[str], tmp_path: Path) -> None:
+def test_it_is_killed_with_its_client(python: Sequence[str], tmp_path: Path) -> None:
     written = tmp_path / "pid"
     done = run([*python, "program", "wait", written], check=False, timeout_s=3)
-    while not written.exists():  # the machine was so busy that it had not begun
+    while not written.exists():  # on a busy machine, it may not have started yet
         done = run([*python, "program", "wait", written], check=False, timeout_s=30)
     assert done.timed_out
     process = Path("/proc") / written.read_text()
@@ -113,7 +113,7 @@ def test_it_dies_with_whoever_started_it(python: Sequence[str], tmp_path: Path) 
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x09", (9).to_bytes(8, "little"), (9).to_bytes(8, "little") + b"{}"])
-def test_a_client_that_dies_while_it_asks_does_not_stop_the_server(
+def test_a_client_that_dies_during_its_request_does_not_stop_the_server(
     python: Sequence[str], tmp_path: Path, sent: bytes
 ) -> None:
     run([*python, "program", "exit"], check=False)  # the server has started
@@ -123,19 +123,19 @@ def test_a_client_that_dies_while_it_asks_does_not_stop_the_server(
     assert run([*python, "program", "exit"], check=False, timeout_s=300).exit_code == 3
 
 
-def test_one_server_serves_all_that_is_opened_within(python: Sequence[str]) -> None:
+def test_nested_servers_share_one_process(python: Sequence[str]) -> None:
     with fork_server(["prepared"]) as inner:
         assert inner == python
 
 
-def test_without_a_server_the_program_starts_by_itself(python: Sequence[str], folder: Path, tmp_path: Path) -> None:
+def test_without_a_server_the_program_starts_directly(python: Sequence[str], folder: Path, tmp_path: Path) -> None:
     gone = [*python[:-1], str(tmp_path / "gone")]
     first = run([*gone, "program", "where"], cwd=tmp_path).output.splitlines()
     assert sorted(first) == [f"False 1 {tmp_path} None", "aside"]
 
 
-def test_a_server_that_cannot_start_hinders_nothing(folder: Path, tmp_path: Path) -> None:
-    long = tmp_path / ("a" * 120)  # a socket's path has to be shorter
+def test_programs_run_even_if_the_server_cannot_start(folder: Path, tmp_path: Path) -> None:
+    long = tmp_path / ("a" * 120)  # longer than the path of a socket may be
     long.mkdir()
     program = """
 import sys

@@ -19,7 +19,7 @@ model name\t: A  Processor(R) 9000
 """
 
 
-def test_a_machine_is_its_model_and_what_it_can_compute_with(tmp_path: Path) -> None:
+def test_a_machine_has_a_processor_model_and_instruction_sets(tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text(CPUINFO)
     machine = this_machine(tmp_path / "cpuinfo")
     assert machine.processor == "A Processor(R) 9000"
@@ -27,7 +27,7 @@ def test_a_machine_is_its_model_and_what_it_can_compute_with(tmp_path: Path) -> 
     assert str(machine).startswith("A Processor(R) 9000, ")
 
 
-def test_a_machine_that_says_nothing_has_an_architecture(tmp_path: Path) -> None:
+def test_a_machine_without_cpuinfo_has_an_architecture(tmp_path: Path) -> None:
     machine = this_machine(tmp_path / "nothing")
     assert (machine.processor, machine.instruction_sets) == (platform.machine(), ())
 

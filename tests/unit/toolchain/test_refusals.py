@@ -23,7 +23,7 @@ a.cpp:11:37:   in 'constexpr' expansion of 'opwright::detail::ImplementedName<te
 """
 
 
-def test_a_difference_is_one_sentence_at_the_authors_place() -> None:
+def test_a_difference_is_reported_in_one_sentence_at_the_authors_line() -> None:
     assert first_error(DIFFER).text.splitlines() == [
         (
             "a.cpp:11:37: error: the schema and the kernel differ: parameter 1, the schema says float, "
@@ -35,7 +35,7 @@ def test_a_difference_is_one_sentence_at_the_authors_place() -> None:
     ]
 
 
-def test_an_unknown_name_lists_what_is_defined() -> None:
+def test_an_unknown_name_lists_the_defined_operators() -> None:
     assert first_error(UNKNOWN).text.splitlines() == [
         "a.cpp:11:37: error: no operator of this name is defined: the namespace mine, defines g() -> Tensor",
         "  written: scal",
@@ -43,14 +43,14 @@ def test_an_unknown_name_lists_what_is_defined() -> None:
     ]
 
 
-def test_only_a_difference_between_schema_and_kernel_is_about_a_signature() -> None:
+def test_only_a_difference_between_schema_and_kernel_is_a_signature_error() -> None:
     assert first_error(DIFFER).is_signature
     assert not first_error(UNKNOWN).is_signature
-    # The words alone are not enough: an author's own message may hold them.
+    # The words are not enough: an author's own message may contain them.
     assert not first_error("a.cpp:1:2: error: the schema and the kernel differ").is_signature
 
 
-def test_a_failed_build_says_by_its_class_whether_a_signature_differs() -> None:
+def test_the_class_of_a_build_error_indicates_whether_a_signature_differs() -> None:
     assert type(failure(Completed("g++ a.cpp", DIFFER, 1))) is SignatureError
     assert type(failure(Completed("g++ a.cpp", UNKNOWN, 1))) is BuildError
 
@@ -82,7 +82,7 @@ a.cpp:7:31: note: in instantiation of function template specialization 'torch::L
 """
 
 
-def test_a_type_that_pytorch_refuses_is_one_sentence_at_the_authors_place() -> None:
+def test_a_type_that_pytorch_rejects_is_reported_in_one_sentence_at_the_authors_line() -> None:
     assert first_error(VECTOR_OF_BOOL).text.splitlines() == [
         (
             "a.cpp:6:31: error: PyTorch does not support a type in the signature of this kernel: "
@@ -102,6 +102,6 @@ def test_a_type_that_pytorch_refuses_is_one_sentence_at_the_authors_place() -> N
     assert "const char*: use std::string_view" in first_error(OF_CLANG).text
 
 
-def test_an_error_in_pytorchs_headers_that_is_not_about_a_kernel_stays_as_it_is() -> None:
+def test_an_error_in_pytorchs_headers_that_is_not_about_a_kernel_is_unchanged() -> None:
     text = f"{TORCH}/Tensor.h:3:1: error: static assertion failed: INVALID TYPE: float\n"
     assert first_error(text).text == text.strip()

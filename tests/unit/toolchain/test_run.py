@@ -10,7 +10,7 @@ from opwright.errors import BuildError, ToolchainError
 from opwright.toolchain.run import TimeLimit, run
 
 
-def test_both_streams_are_kept_in_order_and_lines_are_followed() -> None:
+def test_both_streams_are_captured_in_order_and_reported_by_line() -> None:
     lines: list[str] = []
     program = "import sys; print('a', flush=True); print('b', file=sys.stderr, flush=True); print('c')"
     completed = run([sys.executable, "-c", program], on_line=lines.append)
@@ -27,12 +27,12 @@ def test_a_failure_shows_the_command_and_the_first_error() -> None:
     assert caught.value.output == "x.cpp:1:2: error: no such thing\n"
 
 
-def test_a_program_that_a_signal_ended_says_so() -> None:
-    with pytest.raises(BuildError, match="was ended by signal 9"):
+def test_the_error_names_the_signal_that_killed_a_program() -> None:
+    with pytest.raises(BuildError, match="was killed by SIGKILL"):
         run([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"])
 
 
-def test_a_missing_program_names_the_doctor() -> None:
+def test_the_error_for_a_missing_program_mentions_opwright_doctor() -> None:
     with pytest.raises(ToolchainError, match=r"no-such-compiler cannot be run: No such file.*opwright doctor"):
         run(["no-such-compiler"])
 
@@ -42,8 +42,8 @@ def test_variables_are_added_to_the_environment() -> None:
     assert run([sys.executable, "-c", program], env={"MINE": "yes"}).output == "yes True\n"
 
 
-def test_a_program_whose_time_is_over_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
-    # The child holds the pipe open: whoever killed its parent alone would go on reading.
+def test_a_program_that_exceeds_its_time_limit_is_killed_with_its_children(tmp_path: Path) -> None:
+    # The child keeps the pipe open: if only its parent were killed, reading would continue.
     pid = tmp_path / "pid"
     child = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(99)"
     parent = f"import subprocess, sys; print('begun', flush=True); subprocess.run([sys.executable, '-c', {child!r}])"
@@ -55,23 +55,23 @@ def test_a_program_whose_time_is_over_is_killed_with_all_that_it_started(tmp_pat
     assert not is_running(int(pid.read_text()))
 
 
-def test_a_program_that_closed_its_streams_and_lives_on_is_killed_too() -> None:
+def test_a_program_that_closes_its_streams_and_keeps_running_is_killed() -> None:
     closed = "import os, time; os.close(1); os.close(2); time.sleep(99)"
     assert run([sys.executable, "-c", closed], check=False, timeout_s=2).timed_out
 
 
-def test_a_program_that_ends_in_time_is_not_timed_out() -> None:
+def test_a_program_that_exits_in_time_does_not_time_out() -> None:
     completed = run([sys.executable, "-c", "print('a')"], timeout_s=60)
     assert (completed.output, completed.exit_code, completed.timed_out) == ("a\n", 0, False)
     assert not run([sys.executable, "-c", ""]).timed_out
 
 
-def test_a_time_limit_fails_with_that_as_the_reason() -> None:
+def test_the_error_names_the_time_limit_as_the_reason() -> None:
     with pytest.raises(BuildError, match="The command was killed at its time limit"):
         run([sys.executable, "-c", "import time; time.sleep(99)"], timeout_s=0.5)
 
 
-def test_a_time_limit_begins_again_when_a_program_makes_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_limit_restarts_when_a_program_makes_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     limit = TimeLimit(60)
@@ -88,7 +88,7 @@ def test_a_program_without_progress_is_killed_at_its_limit() -> None:
     assert run([sys.executable, "-c", program], check=False, timeout_s=TimeLimit(0.5)).timed_out
 
 
-def test_an_exception_while_lines_are_followed_leaves_no_program_behind() -> None:
+def test_an_exception_in_the_line_callback_leaves_no_program_running() -> None:
     def refuse(line: str) -> None:
         raise KeyboardInterrupt(line)
 
@@ -99,7 +99,7 @@ def test_an_exception_while_lines_are_followed_leaves_no_program_behind() -> Non
 
 
 def is_running(process: int) -> bool:
-    """Whether a process is there and is more than a zombie, a second from now at the latest."""
+    """Whether a process still runs, and is not a zombie, within at most a second."""
     until = time.monotonic() + 1
     while time.monotonic() < until:
         try:

@@ -10,7 +10,7 @@ from opwright.toolchain.socket_folder import socket_folder
 
 
 @pytest.mark.parametrize("length", [10, 60, 100, 250])
-def test_a_socket_can_be_bound_however_long_the_path_for_temporary_files_is(
+def test_a_socket_can_be_bound_for_any_length_of_tmpdir(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
 ) -> None:
     parent = tmp_path / ("x" * length)
@@ -22,7 +22,7 @@ def test_a_socket_can_be_bound_however_long_the_path_for_temporary_files_is(
     assert not folder.exists()
 
 
-def test_a_folder_with_a_short_path_is_made_where_temporary_files_belong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_with_a_short_path_is_created_in_tmpdir(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as parent:
         monkeypatch.setattr(tempfile, "tempdir", parent)
         with socket_folder("opwright-") as folder:

@@ -18,13 +18,13 @@ Outcome = Literal["timed", "failed", "nothing ran"]
 
 WHAT_ROWS_ARE: dict[RowName, str] = {
     "reference": "the reference of op.py, called as plain PyTorch",
-    "compiled": "the reference under torch.compile, compiled anew for each size",
-    "graphed": "the same with CUDA graphs, as the mode reduce-overhead has them",
+    "compiled": "the reference under torch.compile, compiled again for each size",
+    "graphed": "the same with CUDA graphs, as in the mode reduce-overhead",
     "native": "the operator, called through torch.ops",
     "floor": "the work that no implementation can avoid",
 }
 GPU_LEGEND = (
-    "time: of calls one after the other; cold: of a single call, on an idle GPU with its L2 cache flushed, with the "
+    "time: of consecutive calls; cold: of a single call, on an idle GPU with its L2 cache flushed, including the "
     "launch of its first kernel; host: until a call returned; GB/s: of the arguments, results and gradients, each "
     "read or written once, a lower bound; TFLOP/s: of the matrix products in the reference; both by the first time"
 )
@@ -32,13 +32,13 @@ GPU_LEGEND = (
 
 @dataclass(frozen=True)
 class Group:
-    """One operator on one device with one number of threads: one table and one picture of the report.
+    """One operator on one device with one number of threads: one table and one plot of the report.
 
     Attributes:
         op: the operator, without the library's namespace.
         device: `cpu` or `cuda`.
         threads: the number of CPU threads.
-        dtype: the dtype of floating-point tensors for which the sweep names none.
+        dtype: the dtype of floating-point tensors for which the sweep does not specify one.
         cells: its cells, by size and direction.
         rows: the rows that occur.
     """
@@ -111,13 +111,13 @@ def format_processors(timing: Timing) -> str:
 
 
 def format_ratio(cell: Cell, name: RowName) -> str:
-    """The ratio of a row's time to the reference's: `0.412`; empty for the reference itself, and if there is none."""
+    """The ratio of a row's time to the reference's: `0.412`; empty for the reference itself, or without a ratio."""
     ratio = None if name == "reference" else cell.ratio(name)
     return "" if ratio is None else three_figures(ratio.median)
 
 
 def gpu_lines(group: Group) -> list[list[str]]:
-    """The figures that only a GPU has: the headings, then a line for each timed row of each cell; empty on the CPU."""
+    """The figures that exist only on a GPU: the headings, then a line per timed row of each cell; empty on the CPU."""
     timed = [
         (cell, name, timing, rates)
         for cell in group.cells
@@ -148,7 +148,7 @@ def _product_figures(rates: Rates) -> list[str]:
 
 
 def remarks(report: Report) -> dict[str, list[Remark]]:
-    """The reasons and notes besides the times, by heading; only headings that have some."""
+    """The reasons and notes, by heading; only headings with remarks."""
     by_heading: dict[str, list[Remark]] = {"wrong": [], "too fast": [], "raises": [], "skipped": []}
     places: dict[tuple[str, str, str], list[str]] = {}
     for group in groups(report):
@@ -164,7 +164,7 @@ def remarks(report: Report) -> dict[str, list[Remark]]:
 
 
 def outcome(report: Report) -> Outcome:
-    """The verdict in a word."""
+    """The verdict in one word."""
     if report.passed:
         return "timed"
     return "failed" if any(row.is_fault for cell in report.cells for row in cell.rows) else "nothing ran"
@@ -189,5 +189,5 @@ _OTHER_STATUSES: dict[Status, str] = {
 
 
 def verdict(report: Report) -> str:
-    """The verdict in one line, with the duration of the bench and its stopping rule."""
+    """The verdict in one line, with the duration of the benchmark and its stopping rule."""
     return f"{report.namespace}: {tally(report)} · {duration(report.seconds)} · {report.rule}"

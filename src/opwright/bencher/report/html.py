@@ -18,7 +18,7 @@ _TEMPLATE = Path(__file__).with_name("bench.html.jinja")
 
 
 def check_plots() -> None:
-    """Check that the plots of a page can be drawn; call it before a bench that takes minutes.
+    """Check that the plots of a page can be drawn; call this before a bench that takes minutes.
 
     Raises:
         ToolchainError: matplotlib, which the extra `plots` installs, cannot be imported.
@@ -28,13 +28,13 @@ def check_plots() -> None:
     except ImportError as error:
         msg = (
             f"the page of a bench has plots, which need matplotlib, and it cannot be imported ({error}): "
-            'install it with pip install "opwright[plots]", or leave --html out'
+            'install it with pip install "opwright[plots]", or omit --html'
         )
         raise ToolchainError(msg) from error
 
 
 def page(report: Report) -> str:
-    """The report as an HTML page: one file, without references to others, with all text escaped.
+    """The report as an HTML page: one self-contained file, with all text escaped.
 
     Raises:
         ToolchainError: matplotlib cannot be imported.

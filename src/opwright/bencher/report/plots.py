@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from opwright.bencher.report.digest import Group
     from opwright.bencher.result import Cell, RowName
 
-# The page's style sheet defines the colours, for light and dark mode. Each is drawn as a unique placeholder, which is
-# then replaced by the name of the style sheet's variable.
+# The page's style sheet defines the colours, for light and dark mode. Each colour is drawn as a unique placeholder,
+# which is then replaced by the style sheet's variable.
 _INKS = {name: f"#0102{number:02x}" for number, name in enumerate(("ink", "soft", "line", *ROWS))}
 _MARKERS: dict[RowName, str] = {"reference": "o", "compiled": "s", "graphed": "^", "native": "D", "floor": ""}
 _LONGEST_LABEL = 18
@@ -37,14 +37,14 @@ _RULES: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": _FONT + 1.5,
-    # Text as outlines: the plot looks the same everywhere, and carries no text of an op.py into the page.
+    # Text as outlines: the plot looks the same everywhere, and copies no text of an op.py into the page.
     "svg.fonttype": "path",
     "svg.hashsalt": "opwright",
 }
 
 
 def plot(group: Group, name: str) -> str:
-    """An SVG element with the times and the ratios of a group, with one panel for each direction.
+    """An SVG element with the times and the ratios of a group, one panel per direction.
 
     Args:
         group: the cells to draw.
@@ -54,7 +54,7 @@ def plot(group: Group, name: str) -> str:
     # rc_context changes the settings of all threads; pyplot's global state is not used.
     with mpl.rc_context(_RULES):
         width, height = _PANEL
-        # One direction is drawn next to its ratios; several are drawn above theirs.
+        # A single direction is drawn next to its ratios; several are drawn above theirs.
         shape = (1, 2) if len(directions) == 1 else (2, len(directions))
         figure = Figure(figsize=(max(width * shape[1], 7), height * shape[0]), layout="constrained")
         panels = figure.subplots(*shape, squeeze=False, sharey="row" if shape[0] > 1 else False).flatten()
@@ -136,7 +136,7 @@ def _ratios(panel: Axes, cells: Sequence[Cell], rows: Sequence[RowName]) -> None
 
 
 def _short(figures: str) -> str:
-    """`8.00 KiB` as `8 KiB`: the value of a tick is exact."""
+    """`8.00 KiB` as `8 KiB`, because the value of a tick is exact."""
     number, blank, unit = figures.partition(" ")
     return (number.rstrip("0").rstrip(".") if "." in number else number) + blank + unit
 

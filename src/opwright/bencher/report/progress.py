@@ -1,4 +1,4 @@
-"""The progress display of a bench, which does not disturb the measurement."""
+"""The progress display of a bench, designed not to disturb the measurement."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _REFRESH_S = 0.2
 class BenchProgress(LiveBar):
     """The progress of one bench.
 
-    On a terminal it is a bar with the number of finished sizes and the current cell; it disappears at the end. If the
-    output is not a terminal, nothing is printed. With `verbose`, each finished cell is printed as a line instead. The
-    bar is drawn between rounds: a thread that draws it would disturb the measurement.
+    On a terminal it is a bar with the number of finished sizes and the current cell; it disappears at the end. Without
+    a terminal, nothing is printed. With `verbose`, each finished cell is printed as a line instead. The bar is redrawn
+    between rounds: a drawing thread would disturb the measurement.
 
     Args:
         namespace: the namespace of the library.
@@ -39,7 +39,7 @@ class BenchProgress(LiveBar):
         self._live.update(self._bar, total=sizes)
 
     def begin(self, cell: str) -> None:
-        """Show the cell that starts."""
+        """Show the cell that is starting."""
         words = " ".join(printable(cell).split())
         self._live.update(self._bar, description=f"{self._namespace}  {words}", refresh=True)
 

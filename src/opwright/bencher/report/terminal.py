@@ -67,7 +67,7 @@ def _report(report: Report, width: int | None) -> Iterator[Pieces]:
 
 
 def _table(group: Group, width: int | None) -> Iterator[Pieces]:
-    """A line for each size and direction; without spreads, then without processors, if it would be too wide."""
+    """A line per size and direction; without spreads, then without processors, if it would be too wide."""
     for details in ((format_spread, format_processors), (format_processors,), ()):
         columns = [_sizes(group), ["direction", *(cell.direction for cell in group.cells)]]
         columns += [_column(group, name, details) for name in group.rows]
@@ -78,7 +78,7 @@ def _table(group: Group, width: int | None) -> Iterator[Pieces]:
 
 
 def _gpu_table(group: Group) -> Iterator[Pieces]:
-    """The figures that only a GPU has, a line for each row, with figures to the right."""
+    """The figures that exist only on a GPU, one line per row, right-aligned."""
     lines = gpu_lines(group)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for number, line in enumerate(lines):

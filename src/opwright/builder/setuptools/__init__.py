@@ -1,1 +1,1 @@
-"""Builds the extensions of a setup.py, in the manner of `torch.utils.cpp_extension`."""
+"""Builds the extensions of a setup.py, as `torch.utils.cpp_extension` does."""

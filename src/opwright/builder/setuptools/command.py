@@ -1,4 +1,4 @@
-"""The command `build_ext` of a setup.py: the one of `torch.utils.cpp_extension`, through opwright's cache."""
+"""The `build_ext` command of `torch.utils.cpp_extension`, through opwright's cache."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _COMPILERS = {"cxx", "nvcc", "nvcc_dlink"}
-# The oldest Python whose limited interface PyTorch's builder chooses.
+# The oldest Python whose limited API PyTorch's builder selects.
 _OLDEST_PYTHON = "0x030A0000"
 
 
 class BuildExtension(build_ext):
     """The `build_ext` command for `CppExtension`, `CUDAExtension` and `OpExtension`.
 
-    Subclasses can change extensions and `self.compiler` until `build_extension` compiles them, as with PyTorch's.
+    As with PyTorch's, subclasses can change extensions and `self.compiler` until `build_extension` compiles them.
 
     Args:
         *args: arguments of setuptools.
-        use_ninja: accepted for compatibility: opwright always builds with ninja.
-        no_python_abi_suffix: leave Python's version out of the names of files.
+        use_ninja: accepted for compatibility; opwright always builds with ninja.
+        no_python_abi_suffix: omit Python's version from file names.
         **kwargs: arguments of setuptools: options of build_ext, such as parallel and build_lib.
 
     Example:
@@ -50,31 +50,31 @@ class BuildExtension(build_ext):
 
     @classmethod
     def with_options(cls, **options: Any) -> type[Self]:
-        """A subclass whose constructor gets these options.
+        """A subclass whose constructor receives these options.
 
         Args:
             **options: arguments of the constructor.
         """
 
-        class WithOptions(cls):  # type: ignore[misc, valid-type]  # mypy takes no class that is a value
+        class WithOptions(cls):  # type: ignore[misc, valid-type]  # mypy does not accept a variable as a base class
             def __init__(self, *args: Any, **kwargs: Any) -> None:
                 super().__init__(*args, **{**kwargs, **options})
 
         return WithOptions
 
     def finalize_options(self) -> None:
-        """Build every extension: the cache knows what has changed, and setuptools looks at dates."""
+        """Build every extension: the cache detects changes, whereas setuptools compares dates."""
         super().finalize_options()
         self.force = True
 
     def run(self) -> None:
-        """Build the extensions, in place as well if setuptools was told so."""
+        """Build the extensions, and copy them in place if requested."""
         super().run()
         for built, place in self.get_output_mapping().items():
             report.moved(Path(built).absolute(), Path(place).absolute())
 
     def get_ext_filename(self, fullname: str) -> str:
-        """The file's path for a dotted name; for operators without the suffix of one Python version."""
+        """The path of the file for a dotted name; for operators, without the suffix of a Python version."""
         extension = self.ext_map.get(fullname)
         if isinstance(extension, OpExtension) and not extension.is_module:
             return str(Path(*fullname.split(".")).with_suffix(".so"))
@@ -85,19 +85,19 @@ class BuildExtension(build_ext):
         return name
 
     def build_extensions(self) -> None:
-        """Build all extensions, after a look at what cannot be built.
+        """Build all extensions, after checking that opwright supports them.
 
         Raises:
-            ToolchainError: a source is of a kind that opwright does not build, or CUDA and PyTorch do not match.
+            ToolchainError: opwright does not support a source's language, or CUDA and PyTorch do not match.
         """
         for extension in self.extensions:
             _check_kinds(extension)
         if not all(isinstance(extension, OpExtension) for extension in self.extensions):
-            record(self.compiler, verbose=bool(self.verbose))  # here, before several threads build extensions
+            record(self.compiler, verbose=bool(self.verbose))  # before several threads build extensions
         super().build_extensions()
 
     def build_extension(self, ext: Extension) -> None:
-        """Build one extension, and copy it to where setuptools expects it."""
+        """Build one extension, and copy it to the path that setuptools expects."""
         if isinstance(ext, OpExtension):
             self._build_operators(ext)
             return
@@ -123,7 +123,7 @@ def _check_kinds(extension: Extension) -> None:
     if unsupported := suffixes & {".sycl", ".hip", ".mm"}:
         msg = (
             f"the extension {extension.name!r} has sources that end in {', '.join(sorted(unsupported))}: opwright "
-            "builds C++ and CUDA, not SYCL, HIP or Objective-C++"
+            "supports C++ and CUDA, not SYCL, HIP or Objective-C++"
         )
         raise ToolchainError(msg)
     if suffixes & nvcc.SUFFIXES and not isinstance(extension, OpExtension):
@@ -134,7 +134,7 @@ def _add_flags(extension: Extension) -> None:
     """Add the flags that PyTorch's builder adds, after the author's.
 
     Raises:
-        SpecError: `extra_compile_args` is text.
+        SpecError: `extra_compile_args` is a string.
     """
     name = extension.name.rpartition(".")[2]
     added = ["-DTORCH_API_INCLUDE_EXTENSION_H"]
@@ -150,7 +150,7 @@ def _add_flags(extension: Extension) -> None:
         )
         warnings.warn(msg, stacklevel=2)
     if text := next((flags for flags in by_compiler.values() if isinstance(flags, str)), None):
-        msg = f"extra_compile_args of {extension.name!r} contains the text {text!r}: expected a list of flags"
+        msg = f"extra_compile_args of {extension.name!r} contains the string {text!r}: expected a list of flags"
         raise SpecError(msg)
     if isinstance(given, dict):
         known = {"cxx": [], "nvcc": [], **{key: flags for key, flags in given.items() if key in _COMPILERS}}

@@ -24,13 +24,13 @@ def compiler() -> Compiler:
     """nvcc: the command line in `$PYTORCH_NVCC`, or the one that opwright finds.
 
     Raises:
-        ToolchainError: there is none, or this PyTorch cannot load what it compiles.
+        ToolchainError: there is none, or this PyTorch cannot load its output.
     """
     torch = find_pytorch()
     if torch.cuda is None:
         msg = (
-            f"there are CUDA sources, and this PyTorch ({torch.version}) is a CPU build: install a CUDA build of "
-            "torch, or leave the .cu files out where torch.version.cuda is None"
+            f"there are CUDA sources, but this PyTorch ({torch.version}) is a CPU build: install a CUDA build of "
+            "torch, or omit the .cu files if torch.version.cuda is None"
         )
         raise ToolchainError(msg)
     if words := shlex.split(os.environ.get("PYTORCH_NVCC", "")):
@@ -48,19 +48,19 @@ def check_release() -> None:
     wanted = str(find_pytorch().cuda)
     if release is not None and release[1] != wanted.partition(".")[0]:
         msg = (
-            f"nvcc is of CUDA {release[1]} and PyTorch of CUDA {wanted}: objects of both do not work together. "
+            f"nvcc is from CUDA {release[1]}, but PyTorch uses CUDA {wanted}: their objects are incompatible. "
             "Install the CUDA toolkit of PyTorch's release, or set CUDA_HOME to it"
         )
         raise ToolchainError(msg)
 
 
 def command(flags: Iterable[str]) -> list[str]:
-    """Nvcc's command line with `flags`."""
+    """The command line of nvcc with `flags`."""
     return [*compiler().command, *flags]
 
 
 def flags(given: Sequence[str]) -> list[str]:
-    """The author's flags, with those that PyTorch's builder adds."""
+    """The author's flags, and those that PyTorch's builder adds."""
     from torch.utils.cpp_extension import COMMON_NVCC_FLAGS
 
     host = [] if any(flag.startswith(("-ccbin", "--compiler-bindir")) for flag in given) else ["-ccbin", _host()]
@@ -69,7 +69,7 @@ def flags(given: Sequence[str]) -> list[str]:
 
 
 def _host() -> str:
-    """The compiler that nvcc calls: `$CC`, as in PyTorch's builder, or the one for C++."""
+    """The host compiler of nvcc: `$CC`, as in PyTorch's builder, or the C++ compiler."""
     if words := shlex.split(os.environ.get("CC", "")):
         return Compiler(Path(words[0]), tuple(words[1:])).host
     return find_cxx().host

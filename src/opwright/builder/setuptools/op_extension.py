@@ -1,4 +1,4 @@
-"""An extension of a setup.py that is an operator library, in a file without a Python version in its name."""
+"""A setup.py extension that is an operator library, in a file without a Python version in its name."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class OpExtension(Extension):
         **options: Any,
     ) -> None:
         if bool(sources) == (library is not None):
-            msg = f"OpExtension({name!r}) takes either sources= or library=, the folder of an op.py"
+            msg = f"OpExtension({name!r}) requires either sources= or library=, the folder of an op.py"
             raise SpecError(msg)
         if unknown := sorted(set(options) - _OPTIONS):
             msg = (
@@ -55,7 +55,7 @@ class OpExtension(Extension):
             )
             raise SpecError(msg)
         if library is not None and (given := sorted(set(options) - {"depends", "optional"})):
-            msg = f"OpExtension({name!r}) takes {', '.join(given)} from op.py: pass it to opwright.Library there"
+            msg = f"OpExtension({name!r}) reads {', '.join(given)} from op.py: pass it to opwright.Library there"
             raise SpecError(msg)
         super().__init__(name, list(sources), language="c++", **options)
         self.library = library
@@ -89,7 +89,7 @@ class OpExtension(Extension):
 
     @property
     def is_module(self) -> bool:
-        """Whether Python can import the result, which then gets the name that Python wants for it."""
+        """Whether Python can import the result, which then gets the file name that Python expects."""
         return self.library is None and makes_python_module(map(Path, self.sources))
 
 

@@ -1,4 +1,4 @@
-"""Builds a project with a setup.py or a pyproject.toml as it is, with opwright's builder in the place of PyTorch's."""
+"""Builds an unchanged project with a setup.py or a pyproject.toml, with opwright's builder in place of PyTorch's."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SETUP = "import setuptools\nsetuptools.setup()\n"
 
 @dataclass(frozen=True)
 class BuiltProject:
-    """What a build of a project has made.
+    """The result of a build of a project.
 
     Attributes:
         wheel: the wheel; None if the project was built in place.
         extensions: for each shared object that opwright built: `path`, `compiled`, `seconds`.
-        seconds: how long the whole build took.
+        seconds: the duration of the whole build.
     """
 
     wheel: Path | None
@@ -38,7 +38,7 @@ class BuiltProject:
 
 
 def build_in_place(folder: Path, on_line: Callable[[str], None]) -> BuiltProject:
-    """Build the extensions of the project in `folder` beside its Python files.
+    """Build the extensions of the project in `folder`, next to its Python files.
 
     Args:
         folder: the folder of its setup.py, or of a pyproject.toml for setuptools.
@@ -46,7 +46,7 @@ def build_in_place(folder: Path, on_line: Callable[[str], None]) -> BuiltProject
 
     Raises:
         SpecError: there is no such project.
-        BuildError: it does not build; the message ends with what it printed.
+        BuildError: it does not build; the message ends with its output.
     """
     _check_project(folder)
     with tempfile.TemporaryDirectory() as scratch:
@@ -68,11 +68,11 @@ def build_wheel(folder: Path, output: Path, on_line: Callable[[str], None]) -> B
     Raises:
         SpecError: there is no such project.
         ToolchainError: pip, which calls the backend, is not installed.
-        BuildError: it does not build; the message ends with what it printed.
+        BuildError: it does not build; the message ends with its output.
     """
     _check_project(folder)
     try:
-        importlib.metadata.version("pip")  # to import it, or to look for it, would change how setuptools works
+        importlib.metadata.version("pip")  # importing or searching for it would change how setuptools works
     except importlib.metadata.PackageNotFoundError as error:
         msg = f"pip, which calls the build backend of {folder}, is not installed: install the package pip"
         raise ToolchainError(msg) from error
@@ -93,7 +93,7 @@ def _build(folder: Path, arguments: list[str], wheels: Path | None, on_line: Cal
     with tempfile.TemporaryDirectory() as scratch:
         lines = Path(scratch) / "built"
         lines.touch()
-        # Its own environment, as for any build; errors are the project's, and are shown as they are.
+        # Errors are the project's own, and are reported unchanged.
         completed = run(
             [*_RUN, *arguments], cwd=folder, env={report.VARIABLE: str(lines)}, on_line=on_line, check=False
         )

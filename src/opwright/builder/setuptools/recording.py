@@ -1,4 +1,4 @@
-"""A compiler of setuptools that records its command lines, and builds them through opwright's cache."""
+"""A setuptools compiler that records its command lines, and builds them through opwright's cache."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
-# Flags whose value is a path, in the same word or in the next.
+# Flags whose value is a path, in the same word or the next.
 _PATH_FLAGS = ("-I", "-isystem", "-iquote", "-idirafter", "-include", "-imacros")
 
 
 @dataclass
 class _Recorded(threading.local):
-    """What one thread has recorded: setuptools can build several extensions at once.
+    """The recorded commands of one thread: setuptools can build several extensions in parallel.
 
     Attributes:
-        units: by the object that setuptools expects, the unit that compiles it.
+        units: the unit that compiles each object that setuptools expects.
         device_link: nvcc's command line that links device code.
         command: the linker's command line; None outside a link.
     """
@@ -49,7 +49,7 @@ class _Recorded(threading.local):
 
 
 class Recording(_Base):
-    """What `record` mixes into a compiler of setuptools."""
+    """The class that `record` mixes into a setuptools compiler."""
 
     recorded: _Recorded
     compiler_so: list[str]
@@ -65,7 +65,7 @@ class Recording(_Base):
     def _compile(
         self, obj: str, src: str, ext: str, cc_args: list[str], extra_postargs: Any, pp_opts: list[str]
     ) -> None:
-        """Record the command line that compiles `src`; `extra_postargs` may be a dict by compiler."""
+        """Record the command line that compiles `src`; `extra_postargs` may be a dict keyed by compiler."""
         common = _with_system_headers(str(word) for word in cc_args if word != "-c")
         if Path(src).suffix in nvcc.SUFFIXES:
             command = nvcc.command([*common, *nvcc.flags(_of(extra_postargs, "nvcc"))])
@@ -87,12 +87,12 @@ class Recording(_Base):
             self.recorded.command[:] = [str(word) for word in cmd]
 
     def create_static_lib(self, objects: list[str], *args: Any, **kwargs: Any) -> None:
-        """Make an archive of objects that setuptools compiled itself."""
+        """Create an archive of objects that setuptools compiled itself."""
         self._check_not_recorded(objects, "an archive")
         super().create_static_lib(objects, *args, **kwargs)
 
     def link(self, target_desc: str, objects: Any, output_filename: str, *args: Any, **kwargs: Any) -> None:
-        """Build a shared object from what was recorded."""
+        """Build a shared object from the recorded command lines."""
         objects = list(objects)
         if not any(name in self.recorded.units for name in objects):
             super().link(target_desc, objects, output_filename, *args, **kwargs)
@@ -137,15 +137,15 @@ class Recording(_Base):
 
     def _check_not_recorded(self, objects: Iterable[str], what: str) -> None:
         if names := [name for name in objects if name in self.recorded.units]:
-            msg = f"{', '.join(names)}: opwright's BuildExtension builds shared objects, not {what} of these objects"
+            msg = f"{', '.join(names)}: opwright's BuildExtension builds shared objects, not {what} from these objects"
             raise BuildError(msg)
 
 
 def record(compiler: Any, *, verbose: bool) -> Recording:
-    """Have `compiler`, as setuptools and the project have configured it, record what it compiles and links.
+    """Make `compiler`, as configured by setuptools and the project, record what it compiles and links.
 
     Raises:
-        BuildError: it is not a compiler with the command line of GCC.
+        BuildError: it does not have a GCC-compatible command line.
     """
     if isinstance(compiler, Recording):
         return compiler
@@ -154,40 +154,40 @@ def record(compiler: Any, *, verbose: bool) -> Recording:
         raise BuildError(msg)
     kind = type(compiler)
     suffixes = [*compiler.src_extensions, *sorted(nvcc.SUFFIXES - set(compiler.src_extensions))]
-    # The same object: a project may have changed its flags, and may keep it.
+    # Modified in place: a project may have changed its flags, and may keep a reference to it.
     compiler.__class__ = type(kind.__name__, (Recording, kind), {})
     compiler.src_extensions = suffixes
     compiler.recorded = _Recorded()
     compiler.verbose_steps = verbose
-    compiler.force = True  # the cache knows what has changed
-    return compiler  # type: ignore[no-any-return]  # it is one by now
+    compiler.force = True  # the cache detects changes
+    return compiler  # type: ignore[no-any-return]  # its class was changed above
 
 
 def _of(given: Any, compiler: str) -> list[str]:
-    """The flags for one compiler, from a list for all of them or from a dict."""
+    """The flags for one compiler, from a list for all compilers or from a dict."""
     flags = given.get(compiler, []) if isinstance(given, dict) else given
     return [str(flag).strip() for flag in flags]
 
 
 def _with_system_headers(words: Iterable[str]) -> list[str]:
-    """The words, with PyTorch's headers as those of the system: their warnings are not the author's."""
+    """The words, with PyTorch's headers as system headers: their warnings are not the author's."""
     torchs = {f"-I{folder}": ["-isystem", str(folder)] for folder in find_pytorch().include_dirs}
     return [replaced for word in words for replaced in torchs.get(word, [word])]
 
 
 def _own_include_dirs(units: Iterable[Unit]) -> tuple[Path, ...]:
-    """The folders of headers that the project and Python name, in order."""
+    """The include directories of the project and of Python, in order."""
     words = (word for unit in units for word in unit.command)
     return tuple(Path(word[2:]) for word in dict.fromkeys(words) if word.startswith("-I") and len(word) > 2)
 
 
 def _cxxflags(known: Iterable[str]) -> list[str]:
-    """The words of `$CXXFLAGS`, which setuptools gives to C++ sources only in some releases."""
+    """The words of `$CXXFLAGS`, which only some releases of setuptools pass for C++ sources."""
     return [word for word in shlex.split(os.environ.get("CXXFLAGS", "")) if word not in known]
 
 
 def _absolute(words: Iterable[str]) -> list[str]:
-    """The words, with the relative paths in them made absolute: compilers run in another folder."""
+    """The words, with relative paths made absolute, because compilers run in another folder."""
     result: list[str] = []
     for word in words:
         flag = next((flag for flag in _PATH_FLAGS if word.startswith(flag) and word != flag), None)

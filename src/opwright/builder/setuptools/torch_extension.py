@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# PyTorch's own function: this module is imported before it takes its place.
+# PyTorch's own function: this module is imported before it replaces that function.
 from torch.utils.cpp_extension import CUDAExtension as TorchsCudaExtension
 
 from opwright.errors import ToolchainError
@@ -22,8 +22,8 @@ def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) 
     Args:
         name: the dotted name of the Python module.
         sources: C++ and CUDA files.
-        *args: further arguments of `setuptools.Extension`.
-        **kwargs: the same, and `dlink` and `dlink_libraries`, to link relocatable device code.
+        *args: additional arguments of `setuptools.Extension`.
+        **kwargs: the same, and `dlink` and `dlink_libraries` to link relocatable device code.
 
     Raises:
         ToolchainError: this PyTorch is a CPU build, or there is no CUDA toolkit.
@@ -31,8 +31,8 @@ def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) 
     torch = find_pytorch()
     if torch.cuda is None:
         msg = (
-            f"CUDAExtension({name!r}) needs a CUDA build of PyTorch, and this one ({torch.version}) is a CPU build: "
-            "install a CUDA build of torch, or build a CppExtension where torch.version.cuda is None"
+            f"CUDAExtension({name!r}) requires a CUDA build of PyTorch, but this one ({torch.version}) is a CPU build: "
+            "install a CUDA build of torch, or build a CppExtension if torch.version.cuda is None"
         )
         raise ToolchainError(msg)
     try:
@@ -49,5 +49,5 @@ def SyclExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) 
     Raises:
         ToolchainError: always.
     """
-    msg = f"SyclExtension({name!r}) is not supported: opwright builds C++ and CUDA, not SYCL"
+    msg = f"SyclExtension({name!r}) is not supported: opwright supports C++ and CUDA, not SYCL"
     raise ToolchainError(msg)

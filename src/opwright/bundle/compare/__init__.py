@@ -1,1 +1,1 @@
-"""Runs the goldens, and compares what each transform of a model gives with them."""
+"""Runs the goldens, and compares the results of each transform of a model with them."""

@@ -1,4 +1,4 @@
-"""Compares what each transform of a model gives with the goldens, and refuses a transform that changes results."""
+"""Compares the results of each transform of a model with the goldens, and rejects a transform that changes them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Comparator:
-    """Runs the goldens through what transforms made, and keeps how much the outputs differ.
+    """Runs the goldens through transformed models, and records how much the outputs differ.
 
     Attributes:
-        goldens: the calls.
-        tolerance: how far results may lie from the goldens.
-        truth: what the goldens' outputs come from, in words.
+        goldens: the calls to compare.
+        tolerance: the largest allowed deviation from the goldens.
+        truth: what computed the outputs of the goldens, for messages.
         on_compare: called with a line of text before each comparison.
-        by_output: the largest difference of each output after each transform, by the transform's name.
+        by_output: the largest difference of each output after each transform, keyed by the transform's name.
     """
 
     goldens: Sequence[Golden]
@@ -41,20 +41,20 @@ class Comparator:
 
     @property
     def differences(self) -> dict[str, float]:
-        """The largest difference of all outputs after each transform, by its name."""
+        """The largest difference of any output after each transform, keyed by the transform's name."""
         return {transform: max(found, default=0.0) for transform, found in self.by_output.items()}
 
     def compare(self, transform: str, model: Callable[..., Any], *, runs: int = 1, advice: str = "") -> None:
-        """Run the goldens through what `transform` made.
+        """Run the goldens through the result of `transform`.
 
         Args:
             transform: its name.
-            model: what it made.
-            runs: how often each call is made: an engine may rewrite a model after it has watched some calls.
+            model: the transformed model.
+            runs: how often to make each call: an engine may rewrite a model after it has profiled some calls.
             advice: what to do if the results differ.
 
         Raises:
-            BundleError: a result lies too far from its golden.
+            BundleError: a result deviates too much from its golden.
         """
         if self.on_compare is not None:
             self.on_compare(f"{transform}: compared with {self.truth}")
@@ -65,7 +65,7 @@ class Comparator:
                 found = deviations(outputs, golden)
                 farthest = max(found, default=0.0)
                 if not farthest <= self.tolerance:
-                    far = f"an element differs by {figure(farthest)} of its scale, where {self.tolerance:g} is allowed"
+                    far = f"an element differs by {figure(farthest)} of its scale (at most {self.tolerance:g} allowed)"
                     why = why_infinite(outputs, golden) if math.isinf(farthest) else far
                     msg = f"{transform} changes the results ({golden.what}): {why}. {self._advice(farthest, advice)}"
                     raise BundleError(msg)
@@ -73,7 +73,7 @@ class Comparator:
         self.by_output[transform] = largest
 
     def forget(self, transform: str) -> None:
-        """Drop what was found of a transform whose result is not used."""
+        """Discard the differences of a transform whose result is not used."""
         del self.by_output[transform]
 
     @staticmethod
@@ -81,8 +81,8 @@ class Comparator:
         if math.isinf(found):
             return advice or "Nothing was written"
         if advice:
-            return f"{advice}; or use --tolerance to allow what is right for this model"
-        return "Nothing was written; use --tolerance to allow what is right for this model"
+            return f"{advice}; or use --tolerance to allow a larger difference"
+        return "Nothing was written; use --tolerance to allow a larger difference"
 
     @staticmethod
     def _run(transform: str, model: Callable[..., Any], golden: Golden, advice: str) -> Sequence[Tensor]:
@@ -92,5 +92,5 @@ class Comparator:
         except BundleError:
             raise
         except Exception as error:
-            msg = f"after {transform} the model does not run ({golden.what}): {first_line(error)}. {advice}".rstrip()
+            msg = f"the model fails after {transform} ({golden.what}): {first_line(error)}. {advice}".rstrip()
             raise BundleError(msg) from error

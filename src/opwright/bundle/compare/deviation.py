@@ -1,4 +1,4 @@
-"""How far an output deviates from its golden, by the formula of docs/format.md."""
+"""How far an output deviates from its golden, by the formula of docs/reference/format.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def deviation(output: Tensor, golden: Tensor, scale: Tensor) -> float:
     gaps = (one - other).abs()[~is_same]
     if not gaps.numel():
         return 0.0
-    # If one of the two is not finite, they must be the same.
+    # If either element is not finite, the two must be the same.
     return float((gaps / scale.double()[~is_same]).nan_to_num(math.inf, math.inf).max())
 
 
@@ -52,7 +52,7 @@ def why_infinite(outputs: Sequence[Tensor], golden: Golden) -> str:
         if output.shape != kept.shape or output.dtype != kept.dtype:
             return f"{which}{described(output)} instead of {described(kept)}"
         if math.isinf(found):
-            return f"{which}NaN, infinities or zeros are in other places"
+            return f"{which}NaNs, infinities or zeros are at different positions"
     return ""
 
 

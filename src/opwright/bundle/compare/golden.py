@@ -23,7 +23,7 @@ class Golden:
         inputs: a tensor for each input.
         outputs: the outputs that eager PyTorch computes for them.
         scales: for each output, the scale of each of its elements.
-        what: the call, in words.
+        what: a description of the call, for messages.
     """
 
     inputs: tuple[Tensor, ...]
@@ -37,8 +37,8 @@ class Golden:
 
 
 def write_golden(golden: Golden, path: Path) -> None:
-    """Write the archive that docs/format.md describes; the same bytes for the same tensors."""
-    # Each tensor has its own memory and no gradient: torch.save would write the whole storage of a view.
+    """Write the archive that docs/reference/format.md describes; equal tensors produce identical bytes."""
+    # Copy each tensor into its own memory, without a gradient: torch.save would write the whole storage of a view.
     tensors = tuple(tuple(plain(tensor) for tensor in part) for part in (golden.inputs, golden.outputs, golden.scales))
     with deferring_errors(path) as file:
         torch.save(tensors, file)

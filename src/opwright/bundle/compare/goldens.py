@@ -1,4 +1,4 @@
-"""The goldens: what the model gives in eager PyTorch, with which everything made of it is compared."""
+"""The goldens: the outputs of the model in eager PyTorch, with which every transformed model is compared."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Goldens:
-    """The calls that a model is compared by.
+    """The calls with which transformed models are compared.
 
     Attributes:
-        kept: the samples, which go into the bundle.
-        probes: samples resized to other sizes of the claimed ranges, which do not.
+        kept: the samples, which are written to the bundle.
+        probes: samples resized to other sizes of the claimed ranges, which are not written.
         outputs: the outputs, as the manifest lists them.
     """
 
@@ -46,10 +46,10 @@ class Goldens:
 
 
 def run_goldens(model: Callable[..., Any], inputs: Inputs) -> Goldens:
-    """Run `model` on its samples, and at the smallest and at middle sizes where these may vary.
+    """Run `model` on its samples, and at the smallest and middle sizes of the ranges that they claim.
 
     Raises:
-        BundleError: it does not run, returns anything but tensors, or gives other results the second time.
+        BundleError: the model fails, returns anything but tensors, or returns different results the second time.
     """
     words = ["random inputs" if inputs.made_up else f"sample {at}" for at in range(len(inputs.samples))]
     ran = [_run(model, call, what) for call, what in zip(inputs.samples, words, strict=True)]
@@ -57,11 +57,11 @@ def run_goldens(model: Callable[..., Any], inputs: Inputs) -> Goldens:
     _check_repeats(model, kept[0])
     names = ran[0][1]
     if repeated := [name for at, name in enumerate(names) if name in names[:at]]:
-        msg = f"several outputs of the model are called {repeated[0]!r}: give the dicts that it returns other keys"
+        msg = f"several outputs of the model are named {repeated[0]!r}: use distinct keys in the dicts that it returns"
         raise BundleError(msg)
     for golden, other in ran:
         if other != names:
-            msg = f"{golden.what} gives the outputs {', '.join(other)}, the first one {', '.join(names)}"
+            msg = f"{golden.what} returns the outputs {', '.join(other)}, but the first one returns {', '.join(names)}"
             raise BundleError(msg)
     probes = tuple(_run(model, *probe)[0] for probe in _probes(inputs))
     seen = [golden.outputs for golden in (*kept, *probes)]
@@ -86,7 +86,7 @@ def _outputs(
             result = model(*(tensor.clone() for tensor in call))
     except Exception as error:
         sizes = ", ".join(str(shape.Shape(tensor.dtype, tuple(tensor.shape))) for tensor in call)
-        msg = f"the model does not run with {what} ({sizes}): {error_summary(error)}"
+        msg = f"the model fails with {what} ({sizes}): {error_summary(error)}"
         raise BundleError(msg) from error
     return tuple(map(plain, flat(result))), names_of(result)
 
@@ -95,14 +95,14 @@ def _check_repeats(model: Callable[..., Any], golden: Golden) -> None:
     again, _ = _outputs(model, golden.inputs, golden.what)
     if max(deviations(again, golden), default=0.0) > TOLERANCES["float32"]:
         msg = (
-            "the model gives another result when it is run again with the same inputs: it draws random numbers, or "
-            "changes itself. Ship a model that always gives the same results"
+            "the model returns different results when it runs again with the same inputs: it draws random numbers, or "
+            "changes its own state. Ship a model that always returns the same results"
         )
         raise BundleError(msg)
 
 
 def _probes(inputs: Inputs) -> list[tuple[tuple[Tensor, ...], str]]:
-    """Calls of other sizes than those of the samples, which the ranges allow."""
+    """Calls within the claimed ranges, at other sizes than those of the samples."""
     if not any(one.varies for one in inputs.shapes) or inputs.made_up:
         return []
     known = {tuple(tuple(tensor.shape) for tensor in call) for call in inputs.samples}
@@ -111,19 +111,19 @@ def _probes(inputs: Inputs) -> list[tuple[tuple[Tensor, ...], str]]:
         if tuple(wanted) not in known:
             known.add(tuple(wanted))
             call = tuple(shape.stretched(*pair) for pair in zip(inputs.samples[0], wanted, strict=True))
-            probes.append((call, "the first sample in other claimed sizes"))
+            probes.append((call, "the first sample at other claimed sizes"))
     return probes
 
 
 def _outputs_of_constants(
     model: Callable[..., Any], golden: Golden, names: tuple[str, ...]
 ) -> list[tuple[Tensor, ...]]:
-    """The outputs for inputs that hold one value of the sample each: of other sizes where these depend on values."""
+    """The outputs for inputs filled with one value of the sample: their sizes change if they depend on values."""
     call = tuple(tensor.flatten()[:1].expand(tensor.shape) if tensor.numel() else tensor for tensor in golden.inputs)
     try:
         outputs, named = _outputs(model, call, "one value of the first sample everywhere")
     except BundleError:
-        return []  # the model may demand more of its inputs
+        return []  # the model may have further requirements
     return [outputs] if named == names else []
 
 
@@ -131,7 +131,7 @@ def _output(name: str, tensors: Sequence[Tensor]) -> Output:
     first = tensors[0]
     for tensor in tensors:
         if tensor.dtype != first.dtype or tensor.dim() != first.dim():
-            msg = f"the output {name!r} has another dtype or number of dimensions where sizes differ"
+            msg = f"the output {name!r} has a different dtype or number of dimensions at different sizes"
             raise BundleError(msg)
     found: Shape = shape.shape_of(tensors)
     dims = tuple(None if isinstance(dim, Dimension) else dim for dim in found.dims)

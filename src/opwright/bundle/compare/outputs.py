@@ -16,19 +16,19 @@ _OF_SEQUENCES = (pytree.SequenceKey,)
 
 
 def flat(result: Any) -> tuple[Tensor, ...]:
-    """The tensors of a result, those in tuples, lists and dicts one by one.
+    """The tensors of a result, with tuples, lists and dicts flattened.
 
     Raises:
-        BundleError: something in it is not a tensor.
+        BundleError: the result contains something other than tensors.
     """
     return tuple(tensor for _, tensor in _named(result))
 
 
 def names_of(result: Any) -> tuple[str, ...]:
-    """The names of the tensors of a result: `output`, `output_0` and so on, or the keys of the dicts they are in.
+    """The names of the tensors of a result: `output`, `output_0` and so on, or the keys of the dicts that hold them.
 
     Raises:
-        BundleError: something in it is not a tensor.
+        BundleError: the result contains something other than tensors.
     """
     paths = [path for path, _ in _named(result)]
     if paths == [()]:
@@ -37,10 +37,10 @@ def names_of(result: Any) -> tuple[str, ...]:
 
 
 class Flat(nn.Module):
-    """A model whose result is a tuple of tensors.
+    """A model whose result is flattened into a tuple of tensors.
 
     Args:
-        model: what is called.
+        model: the model to call.
     """
 
     def __init__(self, model: Callable[..., Any]) -> None:
@@ -69,7 +69,7 @@ def _named(result: Any) -> Sequence[tuple[tuple[Any, ...], Tensor]]:
 
 
 def _name(path: tuple[Any, ...]) -> str:
-    """The keys on the way to a tensor; empty where there are only places in tuples and lists."""
+    """The keys on the path to a tensor; empty if the path only has positions in tuples and lists."""
     if all(isinstance(key, _OF_SEQUENCES) for key in path):
         return ""
     return ".".join(str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path)

@@ -1,4 +1,4 @@
-"""The scale of each element of a model's outputs: the magnitude that rounding errors there are relative to."""
+"""The scale of each element of a model's outputs: the magnitude that its rounding error is relative to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opwright.spec.rounding import Nearby
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# Draws move every number by this many units in the last place: more than the rounding of the draws themselves.
+# Draws perturb every number by this many units in the last place: more than the draws' own rounding errors.
 _UNITS = 8.0
 # The smallest scale of an element, in units of its dtype's smallest normal number: engines may flush smaller ones to 0.
 _NORMALS = 2.0**16
@@ -24,7 +24,7 @@ def scales_of(model: Callable[..., Any], inputs: Sequence[Tensor], outputs: Sequ
 
     The scale of an element is its magnitude, or more if it is the result of cancellation: how far the element moves
     when every input and every intermediate result moves by a unit in the last place, divided by the relative size of
-    that unit. It is at most the largest magnitude in the tensor, which is used if the model rejects moved inputs.
+    that unit. It is at most the largest magnitude in the tensor, which is also used if the model rejects moved inputs.
     """
     state = [(buffer, buffer.clone()) for buffer in model.buffers()] if isinstance(model, nn.Module) else []
 
@@ -36,7 +36,7 @@ def scales_of(model: Callable[..., Any], inputs: Sequence[Tensor], outputs: Sequ
     try:
         return tuple(_scale(output, nearby, at) for at, output in enumerate(outputs))
     finally:
-        for buffer, before in state:  # a draw may have written moved numbers to them
+        for buffer, before in state:  # a draw may have changed them
             with torch.no_grad():
                 buffer.copy_(before)
 

@@ -1,1 +1,1 @@
-"""Transforms a model into what the host loads: TorchScript or a package."""
+"""Transforms a model into a file that the host loads: TorchScript or a package."""

@@ -1,4 +1,4 @@
-"""Makes an AOTInductor package of a model: exported with the sizes that may vary, and compiled ahead of time."""
+"""Builds an AOTInductor package of a model: exports it with its dynamic sizes, and compiles it ahead of time."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _FIXED = re.compile(r"L\['inputs'\]\[(\d+)\]\.size\(\)\[(\d+)\] as dynamic but y
 
 @dataclass(frozen=True)
 class Package:
-    """What the manifest needs to know of a package that was written.
+    """The facts about a package that the manifest records.
 
     Attributes:
-        called: the names of the operators that it calls; None if they cannot be known.
-        features: what it needs of a processor.
-        equal_dims: dimensions that have to be of equal size, which its code does not check.
+        called: the names of the operators that it calls; None if they are unknown.
+        features: the processor features that it needs.
+        equal_dims: dimensions that must have equal sizes, which the compiled code does not check.
     """
 
     called: list[str] | None
@@ -60,15 +60,15 @@ class Package:
 
 
 def write_package(work: Compilation, inputs: Inputs, cpu: str) -> Package:
-    """Write the model as an AOTInductor package, compared with its goldens.
+    """Write the model as an AOTInductor package, and compare it with its goldens.
 
     Args:
-        work: the model, and what it is compared with.
-        inputs: its inputs, with the sizes that may vary.
-        cpu: for which processors it is compiled.
+        work: the model, and the goldens to compare it with.
+        inputs: its inputs, with their dynamic sizes.
+        cpu: the processor level to compile for.
 
     Raises:
-        BundleError: it cannot be exported or compiled, or its results change.
+        BundleError: the model cannot be exported or compiled, or its results change.
     """
     with torch.no_grad():
         if work.source.kind == "aoti" and work.source.path is not None:
@@ -82,13 +82,11 @@ def write_package(work: Compilation, inputs: Inputs, cpu: str) -> Package:
 def _copied(work: Compilation, package: Path) -> Package:
     source, precision = work.source, work.precision
     if precision != "float32":
-        msg = (
-            f"{source.name} is compiled already, and its precision cannot be changed: leave --precision {precision} out"
-        )
+        msg = f"{source.name} is already compiled, so its precision cannot be changed: omit --precision {precision}"
         raise BundleError(msg)
-    work.comparator.compare("the package as it was given", source.model)
+    work.comparator.compare("the original package", source.model)
     shutil.copyfile(package, work.path)
-    work.notes.append(f"{source.name} was compiled elsewhere: which features it needs of a processor is not known")
+    work.notes.append(f"{source.name} was compiled elsewhere, so the processor features that it needs are unknown")
     return Package(None)
 
 
@@ -97,22 +95,22 @@ def _exported(work: Compilation, inputs: Inputs) -> ExportedProgram:
     if source.kind == "torchscript":
         msg = (
             f"{source.name} is TorchScript, which cannot be compiled into a package: name the callable that "
-            "makes the model, use --format torchscript, or see `opwright migrate`"
+            "creates the model, use --format torchscript, or see `opwright migrate`"
         )
         raise BundleError(msg)
     if source.program is not None:
         if precision != "float32":
             msg = (
-                f"{source.name} is exported already, and its precision cannot be changed: name the callable that makes "
-                f"the model, or leave --precision {precision} out"
+                f"{source.name} is already exported, so its precision cannot be changed: name the callable that "
+                f"creates the model, or omit --precision {precision}"
             )
             raise BundleError(msg)
-        work.comparator.compare("the exported program as it was given", source.model)
+        work.comparator.compare("the original exported program", source.model)
         return source.program
     model: Any = source.model
     if precision == "bfloat16":
         return _export(for_bfloat16(model, work), inputs, work)
-    # For a GPU Inductor chooses the layout itself.
+    # For a GPU, Inductor chooses the layout.
     return _export(Flat(channels_last(model) if work.device == "cpu" else model).eval(), inputs, work)
 
 
@@ -120,7 +118,7 @@ def _export(model: nn.Module, inputs: Inputs, work: Compilation) -> ExportedProg
     work.progress.step("exporting")
     given, sizes = work.comparator.goldens[0].fresh(), shape.middle(inputs.shapes)
     if any(one.varies for one in inputs.shapes):
-        # At a size of 0 or 1 the export would take a dimension for fixed.
+        # The export would specialize a size of 0 or 1.
         given = tuple(shape.stretched(tensor, size) for tensor, size in zip(given, sizes, strict=True))
     free = tuple(
         {at: _free(dim) for at, dim in enumerate(one.dims) if isinstance(dim, Dimension)} for one in inputs.shapes
@@ -133,7 +131,7 @@ def _export(model: nn.Module, inputs: Inputs, work: Compilation) -> ExportedProg
     _check_ranges(program, inputs)
     if condition := broken_guard(program, inputs):
         msg = (
-            f"the exported model is only right where {condition}: what it does depends on that. Narrow the sizes with "
+            f"the exported model is correct only if {condition}: its code depends on that. Narrow the sizes with "
             "--shape, or change the model"
         )
         raise BundleError(msg)
@@ -155,12 +153,12 @@ def _check_ranges(program: ExportedProgram, inputs: Inputs) -> None:
                 raise BundleError(_narrowed(name, one.dims, at, size))
             if not size.node.expr.is_Symbol:
                 msg = (
-                    f"dimension {at} of {name!r} has to be {size.node.expr}, computed from another size, which a "
-                    "bundle cannot express: let the model depend on one of the two, or give --shape with one size"
+                    f"dimension {at} of {name!r} must be {size.node.expr}, computed from another size, which a "
+                    "bundle cannot express: make the model depend on one of the two, or fix the size with --shape"
                 )
                 raise BundleError(msg)
             found = program.range_constraints[size.node.expr]
-            # The export never assumes anything of the sizes 0 and 1.
+            # The export assumes nothing about the sizes 0 and 1.
             least = dim.min if found.lower <= 2 else max(dim.min, int(found.lower))
             most = None if not found.upper.is_Integer or found.upper > shape.LARGEST else int(found.upper)
             if least > dim.min or (most is not None and (dim.max is None or most < dim.max)):
@@ -168,7 +166,7 @@ def _check_ranges(program: ExportedProgram, inputs: Inputs) -> None:
 
 
 def _equal_dims(program: ExportedProgram, inputs: Inputs) -> tuple[tuple[InputDim, ...], ...]:
-    """The dimensions that must be of equal size, as the export found."""
+    """The dimensions that must have equal sizes, as the export found."""
     dims: dict[str, list[InputDim]] = {}
     for name, sizes in zip(inputs.names, _sizes(program), strict=True):
         for at, size in enumerate(sizes):
@@ -178,7 +176,7 @@ def _equal_dims(program: ExportedProgram, inputs: Inputs) -> tuple[tuple[InputDi
 
 
 def _sizes(program: ExportedProgram) -> list[Any]:
-    """The shapes of the inputs as the export has them: a size that may vary is a symbol."""
+    """The shapes of the inputs in the exported program, where a dynamic size is a symbol."""
     users = set(program.graph_signature.user_inputs)
     nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in users]
     return [node.meta["val"].shape for node in nodes]
@@ -188,7 +186,7 @@ def _narrowed(name: str, dims: tuple[Size, ...], at: int, accepted: Size) -> str
     wanted = ",".join(shape.written(accepted if place == at else dim) for place, dim in enumerate(dims))
     return (
         f"dimension {at} of {name!r} should accept {shape.written(dims[at])}, but the exported model accepts only "
-        f"{shape.written(accepted)}: what it does depends on that size. Give --shape {name}={wanted}, or change the "
+        f"{shape.written(accepted)}: its code depends on that size. Pass --shape {name}={wanted}, or change the "
         "model"
     )
 
@@ -202,7 +200,7 @@ def _why_not_exported(error: Exception, inputs: Inputs) -> str:
     sizes = ",".join("N" if place == at else shape.written(dim) for place, dim in enumerate(dims))
     return (
         f"dimension {at} of {name!r} should accept {shape.written(dims[at])}, but the export fixes it: the model uses "
-        f"this size as a number, as range({name}.shape[{at}]) does. Give --shape {name}={sizes} with one size N, or "
+        f"this size as a number, as range({name}.shape[{at}]) does. Pass --shape {name}={sizes} with one size N, or "
         "change the model"
     )
 
@@ -216,12 +214,12 @@ def _compiled(program: ExportedProgram, work: Compilation, cpu: str) -> tuple[st
         "freezing": True,
         # The names in these assertions, which only a debugging variable enables, are addresses in this process.
         "size_asserts": False,
-        # They take longer to precompile than one model gains, and 300 MB in the folder for temporary files.
+        # Precompiling takes longer than one model gains from it, and writes 300 MB of temporary files.
         "aot_inductor.precompile_headers": False,
         "aot_inductor.metadata": {_METADATA: work.precision},
         **level,
     }
-    # Lines and folders of this machine are useless on another one. PyTorch 2.11 and 2.12 write none.
+    # Line numbers and folders of this machine are useless on another one. PyTorch 2.11 and 2.12 write none.
     if hasattr(config.aot_inductor, "enable_line_tables"):
         settings["aot_inductor.enable_line_tables"] = False
     with _cache_folder():
@@ -239,7 +237,7 @@ def _compiled(program: ExportedProgram, work: Compilation, cpu: str) -> tuple[st
 
 @contextlib.contextmanager
 def _cache_folder() -> Iterator[None]:
-    """A folder of opwright's own for what Inductor keeps: its name becomes part of the compiled code."""
+    """A folder of opwright for Inductor's cache, whose name becomes part of the compiled code."""
     name = "TORCHINDUCTOR_CACHE_DIR"
     before = os.environ.get(name)
     with Cache().using_foreign_folder("inductor") as folder:

@@ -1,4 +1,4 @@
-"""Rewrites PyTorch's archives without what varies from run to run and what running them does not need."""
+"""Rewrites PyTorch's archives without records that vary from run to run or that running the model does not need."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# A counter of the classes of one name that this process has seen.
+# A counter of the classes with one name in this process.
 _MANGLED = re.compile(rb"___torch_mangle_\d+")
-# The writer makes these itself.
+# The writer creates these records itself.
 _FROM_WRITER = frozenset({"version", ".data/version", ".data/serialization_id"})
-# The author's source text and its folder.
+# The author's source text, and the name of its folder.
 _ABOUT_SOURCES = ".debug_pkl"
-# What machine code was compiled from: only the empty file stays, by whose name PyTorch 2.11 finds those beside it.
+# The source of machine code. An empty file stays, because PyTorch 2.11 finds its neighbours by its name.
 _SOURCE = ".cpp"
 
 
 def write_again(saved: IO[bytes], path: Path) -> None:
-    """Write the archive `saved` to `path`: the same bytes for the same model, whatever this process did before.
+    """Write the archive `saved` to `path`: the same model produces the same bytes, whatever this process did before.
 
     Raises:
         OSError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""A model that is being compiled: where it comes from, where it goes, what it is compared with and who is informed."""
+"""A model that is being compiled: its source, its file, its goldens, and where progress is shown."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Compilation:
-    """What all steps of a compilation use.
+    """The data that all steps of a compilation share.
 
     Attributes:
         source: the model.
         path: the file to write.
-        precision: what is computed in inside.
-        device: where it will run: `cpu` or `cuda`.
+        precision: the dtype that the model computes in.
+        device: the device that it will run on: `cpu` or `cuda`.
         comparator: compares the result of each transform with the goldens.
         progress: where steps are shown.
-        notes: what the user should know; steps append to it.
+        notes: remarks for the user, to which steps append.
     """
 
     source: Source

@@ -1,4 +1,4 @@
-"""Conditions on sizes that an export assumes, and that the compiled code does not check."""
+"""Conditions on sizes that an export assumes and that the compiled code does not check."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SIZE = re.compile(r"L\['inputs'\]\[(\d+)\]\.size\(\)\[(\d+)\]")
 # Two sizes that must be equal are listed in the manifest, and the host checks them.
 _EQUAL = re.compile(rf"{_SIZE.pattern} == {_SIZE.pattern}")
-# What its conditions consist of.
+# The operations that conditions consist of.
 _UNARY: dict[type[ast.unaryop], Callable[..., Any]] = {
     ast.Not: operator.not_,
     ast.USub: operator.neg,
@@ -48,14 +48,14 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"math.{made.__name__}": made for made in (math.floor, math.ceil, math.trunc, math.sqrt, math.log2, math.fabs)},
 }
 _LARGEST_POWER = 64
-# The export never assumes anything of the sizes 0 and 1: samples are run at these.
+# The export assumes nothing about the sizes 0 and 1, and samples are run at them.
 _LEAST = 2
-# The most combinations of sizes that are tried of one condition.
+# The largest number of combinations of sizes that one condition is evaluated for.
 _MOST = 2**16
 
 
 def broken_guard(program: ExportedProgram, inputs: Inputs) -> str:
-    """A condition that does not hold for all claimed sizes, and where it fails; empty if all hold."""
+    """A condition that does not hold for all claimed sizes, and where it fails; empty if all conditions hold."""
     for code in getattr(program, "_guards_code", ()):  # a release without this attribute lists none
         if not _EQUAL.fullmatch(code):
             places = sorted({(int(number), int(at)) for number, at in _SIZE.findall(code)})
@@ -65,12 +65,12 @@ def broken_guard(program: ExportedProgram, inputs: Inputs) -> str:
             for sizes in _combinations(dims):
                 if condition is not None and not _holds(condition, dict(zip(names, sizes, strict=True))):
                     words = _SIZE.sub(lambda found: f"{inputs.names[int(found[1])]}.shape[{found[2]}]", code)
-                    return f"{words}, and that is false for {' and '.join(map(str, sizes))}"
+                    return f"{words}, which is false for {' and '.join(map(str, sizes))}"
     return ""
 
 
 def _condition(code: str) -> _Condition | None:
-    """A function of the sizes by their names; None if there is something in the code that is not known here."""
+    """A function of the sizes by name; None if the code contains an unsupported construct."""
     try:
         return _function(ast.parse(code, mode="eval").body)
     except (SyntaxError, RecursionError, LookupError):
@@ -81,7 +81,7 @@ def _holds(condition: _Condition, sizes: dict[str, int]) -> bool:
     try:
         return bool(condition(sizes))
     except (LookupError, ArithmeticError, TypeError, ValueError):
-        return True  # it has a name that is not known here
+        return True  # it contains an unknown name
 
 
 def _constant(value: float) -> _Condition:
@@ -89,7 +89,7 @@ def _constant(value: float) -> _Condition:
 
 
 def _function(node: ast.expr) -> _Condition:
-    """What computes a condition without executing it: a text of Python could do anything."""
+    """A function that computes a condition without executing its text, which could contain any Python."""
     match node:
         case ast.Constant(value=bool() | int() | float() as value):
             found: _Condition = _constant(value)
@@ -136,7 +136,7 @@ _BINARY: dict[type[ast.operator], Callable[..., Any]] = {
 
 
 def _combinations(dims: Sequence[Size]) -> itertools.product[tuple[int, ...]]:
-    """All combinations of sizes if there are few; otherwise the ends, their neighbours, and steps between them."""
+    """All combinations of sizes if there are few; otherwise the bounds, their neighbours, and steps between them."""
     share = int(_MOST ** (1 / max(len(dims), 1)))
     return itertools.product(*(_sizes(dim, share) for dim in dims))
 

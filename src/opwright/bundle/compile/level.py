@@ -1,4 +1,4 @@
-"""The level of processors that Inductor compiles for: its settings, and the compiler's flags that follow from them."""
+"""The processor level that Inductor compiles for: its settings, and the compiler flags that follow from them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from opwright.toolchain.compiler import find_cxx
 
 
 def level_settings(cpu: str) -> dict[str, Any]:
-    """Inductor's settings for processors of the level `cpu`; none for this machine's own.
+    """Inductor's settings for processors of the level `cpu`; empty for this machine's own processor.
 
     Raises:
-        BundleError: this release of PyTorch compiles for this machine's processor only.
+        BundleError: this release of PyTorch compiles only for this machine's processor.
     """
     from torch._inductor import config
 
@@ -23,15 +23,15 @@ def level_settings(cpu: str) -> dict[str, Any]:
         return {}
     if not hasattr(config.cpp, "march"):
         msg = (
-            f"PyTorch {torch.__version__} compiles packages for this machine's processor only, not for {cpu}: "
-            "give --cpu native, use --format torchscript, or install PyTorch 2.13 or later"
+            f"PyTorch {torch.__version__} compiles packages only for this machine's processor, not for {cpu}: "
+            "use --cpu native or --format torchscript, or install PyTorch 2.13 or later"
         )
         raise BundleError(msg)
     return {"cpp.march": cpu, "cpp.simdlen": LEVELS[cpu]}
 
 
 def level_flags(settings: dict[str, Any]) -> list[str]:
-    """The compiler's flags that choose a processor, as Inductor composes them from its `settings`.
+    """The compiler flags that select a processor, as Inductor composes them from its `settings`.
 
     Raises:
         ToolchainError: there is no compiler.

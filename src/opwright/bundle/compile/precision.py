@@ -1,4 +1,4 @@
-"""Computing in bfloat16 inside a model whose inputs and outputs keep their dtypes."""
+"""Runs a model in bfloat16 while its inputs and outputs keep their dtypes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
     from opwright.bundle.compile.compilation import Compilation
 
-_IMAGES = 4  # dimensions of what a convolution of pictures takes
+_IMAGES = 4  # the number of dimensions of a 2-D convolution's weight
 
 
 class InBfloat16(nn.Module):
-    """A model that computes in bfloat16 what loses little by it, as autocast chooses.
+    """A model that computes in bfloat16 where autocast expects little loss.
 
-    Its weights stay as they are; freezing turns those that are used so into bfloat16. What a custom operator is given
-    first keeps its dtype.
+    Its weights stay as they are; freezing casts those that are used in bfloat16. Model inputs that reach a custom
+    operator unchanged keep their dtype.
 
     Args:
         model: the model.
-        dtypes: those of its outputs.
-        device: where it computes.
+        dtypes: the dtypes of its outputs.
+        device: the device that it runs on.
     """
 
     def __init__(self, model: Callable[..., Any], dtypes: tuple[torch.dtype, ...], device: str) -> None:
@@ -38,14 +38,14 @@ class InBfloat16(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The outputs, in their own dtypes."""
-        # Without its cache: what is cached in a trace is a constant to it.
+        # Disable the cache: in a trace, a cached tensor becomes a constant.
         with torch.autocast(self.device, torch.bfloat16, cache_enabled=False):
             outputs = flat(self.model(*inputs))
         return tuple(output.to(dtype) for output, dtype in zip(outputs, self.dtypes, strict=True))
 
 
 def channels_last(model: nn.Module) -> nn.Module:
-    """A copy of a model with the weights of its convolutions in the layout that is fastest on a CPU."""
+    """A copy of a model whose convolution weights have the layout that is fastest on a CPU."""
     copied = copy.deepcopy(model)
     for parameter in copied.parameters():
         if parameter.dim() == _IMAGES:
@@ -54,10 +54,10 @@ def channels_last(model: nn.Module) -> nn.Module:
 
 
 def for_bfloat16(model: Any, work: Compilation) -> nn.Module:
-    """`model` computing in bfloat16, compared with its goldens.
+    """`model` computing in bfloat16, after a comparison with its goldens.
 
     Raises:
-        BundleError: its results are too far from those in float32, or it does not run so.
+        BundleError: the model fails in bfloat16, or its results are too far from those in float32.
     """
     work.progress.step("bfloat16")
     dtypes = tuple(output.dtype for output in work.comparator.goldens[0].outputs)

@@ -1,4 +1,4 @@
-"""Which processor features machine code needs, found by asking the compiler about its flags."""
+"""Finds which processor features machine code needs from the macros that the compiler defines for its flags."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _PLAIN = "-march=x86-64"
-# By the compiler's macro: Linux's name for a feature, if it is not that macro in small letters.
+# Linux's name for a feature, keyed by the compiler's macro, where it is not that macro in lower case.
 _LINUX_NAMES = {
     "__ABM__": "abm",
     "__AVX512BF16__": "avx512_bf16",
@@ -48,8 +48,8 @@ _SAME_NAMES = frozenset(
     | {"fma4", "gfni", "movbe", "popcnt", "sha512", "sm3", "sm4", "sse4_1", "sse4_2", "sse4a", "ssse3", "tbm"}
     | {"vaes", "vpclmulqdq", "xop"}
 )
-# What no compiler uses by itself and no numeric code asks for: features for the system, hints, timing, random seeds.
-# (Linux hides the RDSEED of some processors, because it is faulty, while compilers still find it.)
+# Features that no compiler uses unasked and no numeric code needs: system features, hints, timing, random seeds.
+# (Linux hides the RDSEED of some processors, because it is faulty, while compilers still detect it.)
 _OF_NO_MATTER = frozenset(
     {"__CLDEMOTE__", "__CLFLUSHOPT__", "__CLWB__", "__CLZERO__", "__ENQCMD__", "__FSGSBASE__", "__HRESET__", "__KL__"}
     | {"__MOVDIR64B__", "__MOVDIRI__", "__MWAITX__", "__PCONFIG__", "__PKU__", "__PREFETCHI__", "__PREFETCHWT1__"}
@@ -58,7 +58,7 @@ _OF_NO_MATTER = frozenset(
     | {"__HLE__", "__LWP__", "__MWAIT__", "__TSXLDTRK__", "__UINTR__", "__USER_MSR__", "__WAITPKG__", "__WBNOINVD__"}
     | {"__WIDEKL__", "__XSAVEC__", "__XSAVEOPT__", "__XSAVES__", "__XSAVE__"}
 )
-# Not features: a size, a rounding mode, the name of a processor, what the compiler inlines.
+# Not features: sizes, rounding modes, processor names, and what the compiler inlines.
 _NO_FEATURE = re.compile(
     r"__BIGGEST_ALIGNMENT__|__(?:FLT|DBL|LDBL|BFLT|STDCPP)\d*_.*|__FP_FAST_.*|__EVEX(?:256|512)__|__[a-z].*"
     r"|__GCC_IEC_.*|__SSE\d?_MATH__|__LONG_DOUBLE.*|__GCC_HAVE_SYNC_COMPARE_AND_SWAP_[1248]|__STDC.*"
@@ -66,14 +66,14 @@ _NO_FEATURE = re.compile(
 
 
 def features_needed(flags: Sequence[str], on_unknown: Callable[[str], None]) -> tuple[str, ...]:
-    """The features, as Linux names them, that code compiled with `flags` may use, beyond those that every x86-64 has.
+    """The features, as Linux names them, that code compiled with `flags` may use beyond the x86-64 baseline.
 
     Args:
-        flags: the compiler's flags; those that do not choose a processor are ignored.
-        on_unknown: called with a sentence for each feature whose name is not known, and which the result lacks.
+        flags: the compiler's flags; those that do not select a processor are ignored.
+        on_unknown: called with a sentence for each unknown feature, which the result lacks.
 
     Raises:
-        BundleError: this is another kind of processor, or the compiler does not know the flags.
+        BundleError: the processor is not an x86-64, or the compiler rejects the flags.
         ToolchainError: there is no compiler.
     """
     chosen = [flag for flag in flags if re.match(r"-m(?!tune=|cmodel=|prefer-vector-width=)", flag)]
@@ -81,7 +81,7 @@ def features_needed(flags: Sequence[str], on_unknown: Callable[[str], None]) -> 
         return ()
     if platform.machine() != "x86_64":
         words = " ".join(chosen)
-        msg = f"opwright does not know which features of a {platform.machine()} {words} needs: leave the flags out"
+        msg = f"the features that {words} needs on {platform.machine()} are unknown to opwright: omit these flags"
         raise BundleError(msg)
     defined = _macros(chosen) - _macros([_PLAIN])
     found = set()
@@ -90,7 +90,7 @@ def features_needed(flags: Sequence[str], on_unknown: Callable[[str], None]) -> 
         if macro in _LINUX_NAMES or lower in _SAME_NAMES:
             found.add(_LINUX_NAMES.get(macro, lower))
         elif not _NO_FEATURE.fullmatch(macro):
-            on_unknown(f"the compiler may use {macro.strip('_')}, which opwright does not know: no host checks for it")
+            on_unknown(f"the compiler may use {macro.strip('_')}, which is unknown to opwright: no host checks for it")
     return tuple(sorted(found))
 
 
@@ -99,6 +99,6 @@ def _macros(flags: Sequence[str]) -> set[str]:
     done = run([*cxx.command, *flags, "-dM", "-E", "-x", "c++", "/dev/null"], check=False)
     if done.exit_code != 0:
         first = next((line for line in done.output.splitlines() if "error" in line), done.output.strip())
-        msg = f"the compiler does not take {' '.join(flags)}: {first}"
+        msg = f"the compiler rejects {' '.join(flags)}: {first}"
         raise BundleError(msg)
     return set(re.findall(r"^#define (\w+)", done.output, flags=re.MULTILINE))

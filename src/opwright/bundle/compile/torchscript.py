@@ -1,4 +1,4 @@
-"""Makes TorchScript of a model: scripted or else traced, frozen, and optimised for inference."""
+"""Converts a model to TorchScript: scripts or traces it, freezes it, and optimizes it for inference."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
     from opwright.bundle.compile.compilation import Compilation
 
-# The engine watches the first calls, and rewrites the graph then.
+# The engine profiles the first calls, then rewrites the graph.
 _CALLS = 3
 
 
 def write_torchscript(work: Compilation) -> list[str]:
-    """Write the model as TorchScript, compared with its goldens after each transform.
+    """Write the model as TorchScript, and compare it with its goldens after each transform.
 
     Returns:
-        The names of the operators that it calls.
+        The names of the operators that the model calls.
 
     Raises:
-        BundleError: it cannot be made into TorchScript, or a transform changes its results.
+        BundleError: the model cannot be converted to TorchScript, or a transform changes its results.
     """
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         script = _script(work)
         frozen = _transformed("freeze", script, torch.jit.freeze, work)
-        # The optimised one is rewritten in place, and the other may be needed.
+        # optimize_for_inference rewrites its model in place, and the frozen one may still be needed.
         final = _optimized(torch.jit.freeze(script), frozen, work)
         work.comparator.compare("saved and loaded", load_torchscript(work.path, work.device), runs=_CALLS)
     return sorted({name.partition(".")[0] for name in torch.jit.export_opnames(final)})
@@ -52,16 +52,16 @@ def _script(work: Compilation) -> ScriptModule:
     if source.kind == "torchscript" and isinstance(source.model, torch.jit.ScriptModule):
         if precision != "float32":
             msg = (
-                f"{source.name} is TorchScript already, and its precision cannot be changed: name the callable that "
-                f"makes the model, or leave --precision {precision} out"
+                f"{source.name} is already TorchScript, so its precision cannot be changed: name the callable that "
+                f"creates the model, or omit --precision {precision}"
             )
             raise BundleError(msg)
-        work.comparator.compare("TorchScript as it was given", source.model, runs=_CALLS)
+        work.comparator.compare("the original TorchScript", source.model, runs=_CALLS)
         return source.model
     if source.kind != "module":
         msg = (
-            f"{source.name} is an exported program, of which no TorchScript can be made: give --format aoti, or name "
-            "the callable that makes the model"
+            f"{source.name} is an exported program, which cannot become TorchScript: use --format aoti, or name "
+            "the callable that creates the model"
         )
         raise BundleError(msg)
     if precision == "bfloat16":
@@ -70,7 +70,7 @@ def _script(work: Compilation) -> ScriptModule:
     script = torch.jit.script
     try:
         scripted: ScriptModule = script(source.model)
-    except Exception as error:  # noqa: BLE001  the compiler of TorchScript raises many kinds
+    except Exception as error:  # noqa: BLE001  the TorchScript compiler raises many types
         work.notes.append(f"traced, because it cannot be scripted: {_reason(error)}")
         return _traced(source.model, work)
     work.comparator.compare("script", scripted, runs=_CALLS)
@@ -88,13 +88,13 @@ def _traced(model: Callable[..., Any], work: Compilation) -> ScriptModule:
         msg = f"the model can be neither scripted nor traced: {first_line(error)}. Try --format aoti"
         raise BundleError(msg) from error
     for warning in dict.fromkeys(str(one.message).splitlines()[0] for one in caught if one.category is TracerWarning):
-        work.notes.append(f"a trace keeps what the first sample decided, and PyTorch warns: {warning}")
+        work.notes.append(f"a trace records only the path that the first sample took. PyTorch warns: {warning}")
     work.comparator.compare(
         "trace",
         traced,
         runs=_CALLS,
-        advice="A trace keeps the one way that the first sample took: write what depends on sizes or values so that "
-        "torch.jit.script takes it, or use --format aoti",
+        advice="A trace records only the path that the first sample took: write code that depends on sizes or values "
+        "so that torch.jit.script compiles it, or use --format aoti",
     )
     return traced
 
@@ -106,22 +106,22 @@ def _transformed(
     try:
         made = transform(script)
     except Exception as error:
-        msg = f"{name} fails: {first_line(error)}"
+        msg = f"{name} failed: {first_line(error)}"
         raise BundleError(msg) from error
     work.comparator.compare(name, made, runs=_CALLS)
     return made
 
 
 def _optimized(spare: ScriptModule, frozen: ScriptModule, work: Compilation) -> ScriptModule:
-    """The model as it was written: optimised if the result can be saved and loaded."""
+    """The written model: optimized if the result can be saved and loaded."""
     name = "optimize_for_inference"
     optimized = _transformed(name, spare, torch.jit.optimize_for_inference, work)
     _save(optimized, work.path)
     try:
         load_torchscript(work.path, work.device)
     except BundleError:
-        # It puts weights into oneDNN's own layout for float32, and those cannot be written to files.
-        work.notes.append(f"{name} is left out: what it makes of this model cannot be saved")
+        # It stores weights in oneDNN's own layout for float32, which cannot be written to files.
+        work.notes.append(f"{name} is skipped: its result for this model cannot be saved")
         work.comparator.forget(name)
     else:
         return optimized
@@ -136,7 +136,7 @@ def _save(script: ScriptModule, path: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Why the compiler of TorchScript refuses a model, in one line."""
+    """Why the TorchScript compiler rejects a model, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     at = next((line for line in lines if line.startswith("File ")), "")
     reason = lines[0] if lines else type(error).__name__

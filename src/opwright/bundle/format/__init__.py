@@ -1,1 +1,1 @@
-"""The manifest of a bundle: its structure, its text, and the folder it describes."""
+"""The manifest of a bundle: its structure, its text, and the folder that it describes."""

@@ -1,4 +1,4 @@
-"""The manifest of a bundle, as docs/format.md describes it, and its text."""
+"""The manifest of a bundle and its text, as docs/reference/format.md describes them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Dims = Meta(max_length=RANK)
 
 
 class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The model: its file, what kind of file that is, and the precision inside."""
+    """The model: its file, the kind of that file, and the precision that the model computes in."""
 
     file: FilePath
     kind: Literal["torchscript", "aoti"]
@@ -32,7 +32,7 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TorchVersions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The PyTorch that the bundle was made with, and the releases that may run it, as `2.13`."""
+    """The PyTorch release that the bundle was made with, and the releases that may run it, such as `2.13`."""
 
     version: Text
     oldest: Release
@@ -44,14 +44,14 @@ class TorchVersions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Cpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The processor that the machine code needs; its features as Linux names them."""
+    """The processor that the machine code needs, with its features as Linux names them."""
 
     architecture: Text
     features: Annotated[tuple[Text, ...], _Listed]
 
 
 class Cuda(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The GPU generations that the machine code serves, as `9.0`; as `9.0+PTX` where it serves all newer ones too."""
+    """The GPU generations that the machine code supports: `9.0`, or `9.0+PTX` if it supports all newer ones too."""
 
     architectures: Annotated[tuple[Architecture, ...], _Listed]
 
@@ -64,7 +64,7 @@ class Operator(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LibraryFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An operator library, and the releases of PyTorch that may open it."""
+    """An operator library, and the releases of PyTorch that may load it."""
 
     file: FilePath
     namespaces: Annotated[tuple[Text, ...], _Listed]
@@ -78,7 +78,7 @@ class LibraryFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Dimension(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many elements a dimension may have; `max` is None where there is no upper limit."""
+    """The range of sizes of a dimension; `max` is None if there is no upper limit."""
 
     min: _Size
     max: _Size | None
@@ -91,7 +91,7 @@ class Dimension(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ImageRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a picture becomes an input: the shorter side, what is cut out of the middle, and how values are scaled."""
+    """How a picture becomes an input: the length of its shorter side, the center crop, and the normalization."""
 
     resize: _Length
     crop: tuple[_Length, _Length]
@@ -99,7 +99,7 @@ class ImageRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     std: tuple[float, float, float]
 
     def __post_init__(self) -> None:
-        """Check that the crop fits, and that a picture can be scaled by these numbers."""
+        """Check that the crop fits, and that pictures can be normalized with these numbers."""
         if max(self.crop) > self.resize:
             msg = "Expected a crop no larger than resize"
             raise ValueError(msg)
@@ -109,7 +109,7 @@ class ImageRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An input, under the name of its parameter of `forward`."""
+    """An input, named like its parameter of `forward`."""
 
     name: Text
     dtype: Text
@@ -140,7 +140,7 @@ class FileFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that a bundle says of itself, in the order of its text; docs/format.md says what each means."""
+    """The contents of a manifest, in the order of its text; docs/reference/format.md describes each field."""
 
     format: int
     opwright: Text
@@ -159,7 +159,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: dict[FilePath, FileFacts]
 
     def to_builtins(self) -> dict[str, Any]:
-        """The manifest as JSON has it: dicts, lists, texts and numbers, the files by their names."""
+        """The manifest as JSON has it: dicts, lists, strings and numbers, with the files sorted by name."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return {**plain, "files": dict(sorted(plain["files"].items()))}
 

@@ -1,4 +1,4 @@
-"""The kinds of text in a manifest: names, paths, releases and digests, each with its form and its name in messages."""
+"""The kinds of text in a manifest: names, paths, releases and digests, each with its pattern and its description."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Meta
 from opwright.bundle.format.limits import SCHEMA_BYTES, TEXT_BYTES
 from opwright.errors import BundleError
 
-# Also refused: halves of surrogate pairs, which JSON can hold and UTF-8 cannot.
+# The patterns also reject lone surrogates, which JSON can hold and UTF-8 cannot.
 _LETTER = r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]"
 _PART = r"(?!\.\.?(?:/|\Z))[A-Za-z0-9._+-]+"
 _TEXT_FORM = rf"^{_LETTER}{{1,{TEXT_BYTES}}}\Z"
@@ -29,10 +29,10 @@ Digest = Annotated[str, Meta(pattern=_DIGEST_FORM)]
 
 _TEXT_WORDS = f"1 to {TEXT_BYTES} bytes of text without control characters"
 _PATH_WORDS = (
-    f"a path inside the bundle: at most {TEXT_BYTES} bytes, its parts divided by /, each of letters, digits and ._+-, "
-    "and none of them . or .."
+    f"a path inside the bundle: at most {TEXT_BYTES} bytes, in parts separated by /, each of letters, digits and "
+    "._+-, and none of them . or .."
 )
-# By their forms, what messages call them.
+# The descriptions that messages use, keyed by pattern.
 WORDS = {
     _TEXT_FORM: _TEXT_WORDS,
     _SCHEMA_FORM: f"1 to {SCHEMA_BYTES} bytes of text without control characters",
@@ -44,7 +44,7 @@ WORDS = {
 
 
 def check_path(path: str) -> None:
-    """Check that `path` stays in the bundle and has only allowed characters.
+    """Check that `path` stays inside the bundle and has only allowed characters.
 
     Raises:
         BundleError: it does not.
@@ -58,7 +58,7 @@ def check_name(name: object, what: str) -> None:
     """Check that `name` is 1 to 255 bytes of text without control characters.
 
     Args:
-        name: what was found as a name.
+        name: the value found as a name.
         what: what has that name, for the message.
 
     Raises:
@@ -70,5 +70,5 @@ def check_name(name: object, what: str) -> None:
 
 
 def byte_count(text: str) -> int:
-    """How many bytes `text` takes in UTF-8."""
+    """The number of bytes that `text` has in UTF-8."""
     return len(text.encode(errors="surrogatepass"))

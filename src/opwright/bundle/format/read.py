@@ -1,4 +1,4 @@
-"""Reads the manifest of a bundle, and takes nothing in it for granted."""
+"""Reads the manifest of a bundle, and validates everything in it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from opwright.errors import BundleError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# What msgspec says, with the place at its end, in a JSONPath.
-_SAID = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<place>[^`]*)`)?", flags=re.DOTALL)
+# A message of msgspec, with the place at its end, as a JSONPath.
+_MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<place>[^`]*)`)?", flags=re.DOTALL)
 _KEY = re.compile(r"Object (?P<fault>missing required|contains unknown) field `(?P<name>.*)`", flags=re.DOTALL)
 _EXPECTED = re.compile(r"Expected (?P<what>.*?)(?:, got `?[\w |]+`?)?", flags=re.DOTALL)
 _MOST_DIGITS = 20
@@ -40,10 +40,10 @@ _CHOICES = {
 
 
 def read_manifest(text: str | bytes) -> Manifest:
-    """The manifest that `text` holds.
+    """Read the manifest in `text`.
 
     Raises:
-        BundleError: it is not one; the message names the place.
+        BundleError: the text is not a manifest; the message names the place.
     """
     raw = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     if len(raw) > MANIFEST_BYTES:
@@ -63,7 +63,7 @@ def read_manifest(text: str | bytes) -> Manifest:
         )
         raise BundleError(msg)
     if isinstance(plain, dict) and isinstance(plain.get("files"), dict):
-        # One by one: in a place, msgspec does not say which entry of a dict it means.
+        # One by one: inside a dict, msgspec does not report which entry is wrong.
         for path, facts in plain["files"].items():
             read_as(FilePath, path, "a key of files", FILE_NAME)
             read_as(FileFacts, facts, f"files.{path}", FILE_NAME)
@@ -77,30 +77,30 @@ def read_manifest(text: str | bytes) -> Manifest:
 
 
 def read_as(kind: Any, value: Any, place: str, file: str) -> Any:
-    """`value`, made of dicts, lists, texts and numbers, as `kind`.
+    """Convert `value`, made of dicts, lists, strings and numbers, to `kind`.
 
     Args:
-        kind: what is expected: a type that msgspec knows.
-        value: what was found.
-        place: where it was found in the whole, with dots between; empty for the whole.
-        file: what it was found in, for messages.
+        kind: the expected type, which msgspec must support.
+        value: the value found.
+        place: its place in the whole, separated by dots; empty for the whole.
+        file: the file that holds it, for messages.
 
     Raises:
-        BundleError: it is something else; the message names the place, what was expected and what was found.
+        BundleError: it is not of this type; the message names the place, what was expected and what was found.
     """
     try:
         return msgspec.convert(value, kind, strict=True)
     except msgspec.ValidationError as error:
         raise _explained(str(error), value, place, file) from error
-    except UnicodeEncodeError as error:  # half of a surrogate pair, where one of several words or a key is expected
-        msg = f"{f'{file}: {place!r}' if place else file} holds text that UTF-8 does not have: {error.object!a:.100}"
+    except UnicodeEncodeError as error:  # a lone surrogate in a key or an enumeration
+        msg = f"{f'{file}: {place!r}' if place else file} holds text that UTF-8 cannot encode: {error.object!a:.100}"
         raise BundleError(msg) from error
 
 
-def _explained(said: str, value: Any, place: str, file: str) -> BundleError:
-    """The error in our words, for what msgspec said of `value`."""
-    found = _SAID.fullmatch(said)
-    what, inside = (found["what"], found["place"] or "") if found else (said, "")
+def _explained(message: str, value: Any, place: str, file: str) -> BundleError:
+    """The error in opwright's words, for a message of msgspec about `value`."""
+    found = _MESSAGE.fullmatch(message)
+    what, inside = (found["what"], found["place"] or "") if found else (message, "")
     steps = [(name, number) for name, number in _STEP.findall(inside)]
     for name, number in steps:
         value = value[name] if name else value[int(number)]
@@ -115,7 +115,7 @@ def _explained(said: str, value: Any, place: str, file: str) -> BundleError:
 
 
 def _plain(expected: str) -> str:
-    """What msgspec expects, in plain words: "`int` >= 0" is a whole number of at least 0."""
+    """The type that msgspec expects, in plain words: "`int` >= 0" is a whole number of at least 0."""
     if pattern := re.fullmatch(r"`str` matching regex (.*)", expected, flags=re.DOTALL):
         return next(words for form, words in WORDS.items() if repr(form) == pattern[1])
     named = re.sub(r"`([\w |]+)`", lambda found: " or ".join(_TYPES[one] for one in found[1].split(" | ")), expected)
@@ -135,14 +135,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            msg = f"{FILE_NAME}: the key {key!r} comes twice"
+            msg = f"{FILE_NAME}: the key {key!r} occurs twice"
             raise BundleError(msg)
         found[key] = value
     return found
 
 
 def _number(digits: str) -> float:
-    """A whole number, or a float if it has more digits than any size: as the host reads it."""
+    """A whole number, or a float if it has more digits than any size: the host reads it in the same way."""
     return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
 
 
@@ -152,7 +152,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def _check_texts(plain: dict[str, Any]) -> None:
-    """Check how many bytes the texts have: their forms limit only the characters."""
+    """Check the number of bytes of each text: the patterns only limit characters."""
     for place, text in _texts(plain, ""):
         most = SCHEMA_BYTES if place.endswith(".schema") else TEXT_BYTES
         if byte_count(text) > most:
@@ -174,12 +174,12 @@ def _check_files(manifest: Manifest) -> None:
     named = [manifest.model.file, *(library.file for library in manifest.libraries), *manifest.goldens]
     if manifest.host_program is not None:
         named.append(manifest.host_program)
-        # The launcher checks the digests of host/ alone, and starts this file.
+        # The launcher checks only the digests of host/, and starts this file.
         if not manifest.host_program.startswith("host/"):
             raise _unexpected(manifest.host_program, "null, or a file in host/", "host_program", FILE_NAME)
     for path in named:
         if path not in manifest.files:
-            msg = f"{FILE_NAME}: the file {path!r} is named, but it is not in 'files'"
+            msg = f"{FILE_NAME}: the file {path!r} is referenced, but is not listed in 'files'"
             raise BundleError(msg)
 
 
@@ -187,7 +187,7 @@ def _check_names(listed: Sequence[Input | Output], place: str) -> None:
     names: set[str] = set()
     for at, one in enumerate(listed):
         if one.name in names:
-            raise _unexpected(one.name, "a name of its own", f"{place}[{at}].name", FILE_NAME)
+            raise _unexpected(one.name, "a unique name", f"{place}[{at}].name", FILE_NAME)
         names.add(one.name)
 
 

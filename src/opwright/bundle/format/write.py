@@ -1,4 +1,4 @@
-"""Writes the folder of a bundle: whole or not at all."""
+"""Writes the folder of a bundle atomically."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Folder:
     """An unfinished bundle.
 
     Attributes:
-        path: the hidden folder in which it is made; every file in it at the end belongs to the bundle.
+        path: the hidden folder in which it is built; the bundle consists of every file in it at the end.
         target: where the bundle will be.
         force: whether it may replace an existing bundle.
     """
@@ -44,16 +44,16 @@ class Folder:
     force: bool
 
     def finish(self, manifest: Manifest) -> Manifest:
-        """Write the manifest of all files in the folder, read it back as a host does, and move the bundle into place.
+        """Write the manifest of all files in the folder, read it as a host does, and move the bundle into place.
 
         Args:
-            manifest: all of it but `files`, which are those in the folder.
+            manifest: the manifest without `files`, which are those in the folder.
 
         Returns:
-            The whole manifest.
+            The complete manifest.
 
         Raises:
-            BundleError: it cannot be written, a host would refuse it, or a file's name cannot be in a bundle.
+            BundleError: it cannot be written, a host would reject it, or the name of a file is not allowed.
         """
         whole = replace(manifest, files=_facts(self.path))
         text = _checked_text(whole)
@@ -71,7 +71,7 @@ class Folder:
                 raise _taken(self.target) from error
             _check_may_go(self.target)
             exchange(self.path, self.target)
-            # Looked at once more where nobody else writes: something else may have been put there in between.
+            # Check again in the hidden folder, to which no other process writes: the target may have changed meanwhile.
             try:
                 _check_may_go(self.path)
             except BundleError as late:
@@ -82,19 +82,19 @@ class Folder:
 
 @contextlib.contextmanager
 def writing(target: Path, *, force: bool = False) -> Iterator[Folder]:
-    """A folder to make the bundle `target` in, removed at the end if it was not finished.
+    """A folder in which to build the bundle `target`, removed on exit unless it was finished.
 
-    What an earlier, killed run left is removed; what another run is writing now is left alone. A bundle that is
-    replaced stands until the new one is complete and on the disk.
+    The remains of an earlier, killed run are removed; the files of a concurrent run are left alone. A bundle that is
+    replaced stays in place until the new one is complete and on the disk.
 
     Args:
         target: where the bundle will be.
-        force: replace an existing bundle.
+        force: whether to replace an existing bundle.
 
     Raises:
         BundleError: the target exists, or cannot be written.
     """
-    target = Path(os.path.abspath(target))  # noqa: PTH100  a link is not followed
+    target = Path(os.path.abspath(target))  # noqa: PTH100  links are not followed
     with _write_errors(target):
         if os.path.lexists(target):
             if not force:
@@ -107,10 +107,10 @@ def writing(target: Path, *, force: bool = False) -> Iterator[Folder]:
 
 
 def _check_may_go(target: Path) -> None:
-    """Check that `target` is a bundle, or an empty folder: nothing else is ever replaced.
+    """Check that `target` is a bundle or an empty folder: nothing else is ever replaced.
 
     Raises:
-        BundleError: it is something else, or holds a file that is not the bundle's.
+        BundleError: it is something else, or holds a file that does not belong to the bundle.
     """
     if target.is_symlink() or not target.is_dir():
         raise _stays(target)
@@ -123,20 +123,20 @@ def _check_may_go(target: Path) -> None:
         name = path.relative_to(target).as_posix()
         if path.is_symlink() or (not path.is_dir() and name not in listed):
             msg = (
-                f"{target} holds {name}, which is not of the bundle there; --force will not remove it. Move it away, "
-                "or name another place with -o"
+                f"{target} holds {name}, which does not belong to the bundle there; --force will not remove it. Move "
+                "it away, or pass another place with -o"
             )
             raise BundleError(msg)
 
 
 def _listed_files(folder: Path) -> set[str] | None:
-    """The files of the bundle in `folder`; None if there is no bundle, not even of an older format."""
+    """The files of the bundle in `folder`; None if it holds no bundle of this or an older format."""
     own = {FILE_NAME, DIGEST_NAME}
     try:
         text = _small(folder / FILE_NAME)
         with contextlib.suppress(BundleError):
             return own | set(read_manifest(text).files)
-        # An older opwright wrote it: then it is what its digest says.
+        # If an older opwright wrote the bundle, its digest must match.
         if _small(folder / DIGEST_NAME).decode() == _digest_line(text):
             return own | set(json.loads(text)["files"])
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
@@ -158,7 +158,7 @@ def _facts(folder: Path) -> dict[str, FileFacts]:
     facts = {}
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            msg = f"{path} is not a regular file: a bundle holds no links"
+            msg = f"{path} is not a regular file: a bundle cannot contain links"
             raise BundleError(msg)
         if path.is_file():
             name = path.relative_to(folder).as_posix()
@@ -170,13 +170,13 @@ def _facts(folder: Path) -> dict[str, FileFacts]:
 def _checked_text(manifest: Manifest) -> bytes:
     try:
         text = manifest.to_json().encode()
-    except ValueError as error:  # a number or a letter that JSON in UTF-8 does not have
+    except ValueError as error:  # a number or a character that JSON in UTF-8 cannot represent
         msg = f"the manifest cannot be written: {error}"
         raise BundleError(msg) from error
     try:
         read_manifest(text)
     except BundleError as error:
-        msg = f"the bundle was not written, because a host would refuse it: {error}"
+        msg = f"the bundle was not written, because a host would reject it: {error}"
         raise BundleError(msg) from error
     return text
 
@@ -190,11 +190,11 @@ def _digest(path: Path) -> str:
 
 
 def _taken(target: Path) -> BundleError:
-    return BundleError(f"{target} already exists: name another place with -o, or replace it with --force")
+    return BundleError(f"{target} already exists: pass another place with -o, or replace it with --force")
 
 
 def _stays(target: Path) -> BundleError:
-    return BundleError(f"{target} exists and is not a bundle; --force will not replace it. Name another place with -o")
+    return BundleError(f"{target} exists and is not a bundle; --force will not replace it. Pass another place with -o")
 
 
 @contextlib.contextmanager
@@ -202,7 +202,7 @@ def _write_errors(target: Path) -> Iterator[None]:
     try:
         yield
     except CacheError:
-        raise  # which says what is full
+        raise  # its message already names the full disk
     except Exception as error:
         reason = full_disk(error, [target.parent, Path(tempfile.gettempdir())])
         if reason is None and isinstance(error, OSError) and _concerns(error, target):
@@ -214,6 +214,6 @@ def _write_errors(target: Path) -> Iterator[None]:
 
 
 def _concerns(error: OSError, target: Path) -> bool:
-    """Whether `error` is about a folder on the way to `target`, or about something beside it."""
+    """Whether `error` is about a folder on the path to `target`, or about a file next to it."""
     path = Path(os.fsdecode(error.filename or target))
     return target.is_relative_to(path) or path.is_relative_to(target.parent)

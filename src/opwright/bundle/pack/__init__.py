@@ -1,1 +1,1 @@
-"""Adds what a model needs to run elsewhere: operator libraries, and the host itself."""
+"""Adds what a model needs to run on another machine: operator libraries, and the host itself."""

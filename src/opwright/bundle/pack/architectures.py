@@ -1,4 +1,4 @@
-"""Which GPUs compiled code serves, by their compute capabilities."""
+"""Which GPUs compiled code supports, by their compute capabilities."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ _NAMED = re.compile(r"(sm|compute)_(\d+)(\d)([a-z]?)")
 
 @dataclass(frozen=True)
 class Served:
-    """The GPUs that compiled code serves.
+    """The GPUs that compiled code supports.
 
     Attributes:
-        compiled: what it is compiled for. Each serves newer GPUs of the same generation too.
-        ptx: the lowest capability that it holds PTX for, which the driver compiles for all newer GPUs; None without.
+        compiled: the capabilities that it is compiled for. Code for one also runs on newer GPUs of its generation.
+        ptx: the lowest capability with PTX, which the driver compiles for all newer GPUs; None if there is no PTX.
     """
 
     compiled: frozenset[Capability]
     ptx: Capability | None = None
 
     def serves(self, gpu: Capability) -> bool:
-        """Whether it runs on a GPU of this capability."""
+        """Whether the code runs on a GPU of this capability."""
         return self.has_ptx_for(gpu) or any(gpu[0] == one[0] and gpu >= one for one in self.compiled)
 
     def has_ptx_for(self, gpu: Capability) -> bool:
-        """Whether it holds PTX for a GPU of this capability, and so for all newer ones."""
+        """Whether the code includes PTX for a GPU of this capability, and therefore for all newer ones."""
         return self.ptx is not None and gpu >= self.ptx
 
 
 def served_by(command: Sequence[str], own: Capability) -> Served | None:
-    """The GPUs that code serves which nvcc compiles with these arguments; None if they name none.
+    """The GPUs supported by code that nvcc compiles with these arguments; None if the arguments name none.
 
     Args:
         command: the command line.
-        own: the capability of this machine's GPU, which is `native`.
+        own: the capability of this machine's GPU, which `native` selects.
     """
     codes = [*_codes(command, own)]
-    # Code for one GPU alone (9.0a) is not for newer ones, not even as PTX.
+    # Code for a single GPU (9.0a) does not run on newer ones, not even as PTX.
     compiled = frozenset(gpu for kind, gpu, suffix in codes if kind == "sm" or suffix)
     ptx = min((gpu for kind, gpu, suffix in codes if kind == "compute" and not suffix), default=None)
     return Served(compiled, ptx) if codes else None
 
 
 def in_common(found: Iterable[Served]) -> tuple[str, ...]:
-    """The GPUs that all of `found` serve, as the manifest lists them; empty if there is no code to serve any."""
+    """The GPUs that all of `found` support, as the manifest lists them; empty if there is no code for GPUs."""
     every = [*found]
     starts = sorted({start for one in every for start in (*one.compiled, *([one.ptx] if one.ptx else []))})
     listed: list[str] = []
@@ -69,12 +69,12 @@ def in_common(found: Iterable[Served]) -> tuple[str, ...]:
 
 
 def written(gpu: Capability) -> str:
-    """A capability as the manifest has it: `9.0`."""
+    """A capability in the form of the manifest, such as `9.0`."""
     return f"{gpu[0]}.{gpu[1]}"
 
 
 def _codes(command: Sequence[str], own: Capability) -> Iterator[tuple[str, Capability, str]]:
-    """What is generated: `sm` or `compute`, the capability, and the letter of code for one GPU alone."""
+    """The generated code: `sm` or `compute`, the capability, and the suffix of code for a single GPU."""
     values = [*_values(command)]
     has_code = any(option in _CODE for option, _ in values)
     for option, value in values:
@@ -90,7 +90,7 @@ def _codes(command: Sequence[str], own: Capability) -> Iterator[tuple[str, Capab
 
 
 def _values(command: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The options about GPUs, each with its value, which is the next word where it has no `=`."""
+    """The options about GPUs, each with its value, which is the next word if the option has no `=`."""
     for at, word in enumerate(command):
         option, sign, value = word.partition("=")
         if option in _GENERATED | _ARCHITECTURE | _CODE:

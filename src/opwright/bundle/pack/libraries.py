@@ -1,4 +1,4 @@
-"""The operator libraries of a bundle: opened as the host will open them, with the operators that the model calls."""
+"""The operator libraries of a bundle: loaded as the host loads them, with the operators that the model calls."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
     from opwright.bundle.pack.architectures import Capability, Served
 
-# Namespaces of PyTorch itself, as are those that begin with an underscore.
+# PyTorch's own namespaces; those that start with an underscore also belong to it.
 _TORCHS = RESERVED_NAMESPACES - {"torchvision"}
 _FULL_ABI = re.compile(r"^_Z\w*?(?:2at|3c10|5torch)[0-9NKS]")
 
 
 @dataclass(frozen=True)
 class Opened:
-    """An operator library in this process.
+    """An operator library loaded in this process.
 
     Attributes:
-        given: how the user named it.
+        given: its path as the user passed it.
         path: the shared object.
-        namespaces: what it defines.
+        namespaces: the namespaces that it defines.
         stable: whether it uses only PyTorch's stable ABI.
-        flags: the compiler's flags that it was built with; None if they are not known.
-        served: the GPUs that its code serves; None if it has no code for GPUs, or if that is not known.
+        flags: the compiler flags that it was built with; None if unknown.
+        served: the GPUs that its code supports; None if it has no code for GPUs, or if unknown.
     """
 
     given: Path
@@ -55,12 +55,12 @@ class Opened:
 
     @property
     def file(self) -> str:
-        """Its path in a bundle."""
+        """The library's path in a bundle."""
         return f"lib/{self.namespaces[0]}.so"
 
 
 def open_libraries(paths: Iterable[str | Path], gpu: Capability | None = None) -> list[Opened]:
-    """Build and open the libraries at `paths`: folders of an op.py, or shared objects.
+    """Build and load the libraries at `paths`: folders with an op.py, or shared objects.
 
     Args:
         paths: the libraries.
@@ -68,13 +68,13 @@ def open_libraries(paths: Iterable[str | Path], gpu: Capability | None = None) -
 
     Raises:
         BundleError: a library has no native code, defines nothing, or has no code for the GPU.
-        OpwrightError: it cannot be described, built or opened; the class says which.
+        OpwrightError: a library cannot be described, built or loaded; the class names the step.
     """
     opened: list[Opened] = []
     for path in map(Path, paths):
         library = _open_object(path) if path.suffix == ".so" else _open_folder(path, gpu)
         if not library.namespaces:
-            msg = f"{path} defines no operators: expected what `opwright build` makes, or what uses TORCH_LIBRARY"
+            msg = f"{path} defines no operators: expected the output of `opwright build`, or a TORCH_LIBRARY"
             raise BundleError(msg)
         if library.path not in [other.path for other in opened]:
             opened.append(library)
@@ -82,27 +82,27 @@ def open_libraries(paths: Iterable[str | Path], gpu: Capability | None = None) -
 
 
 def this_release() -> str:
-    """The release of PyTorch that is here, as `2.13`."""
+    """The release of the installed PyTorch, such as `2.13`."""
     return ".".join(torch.__version__.split(".")[:2])
 
 
 def described(libraries: Sequence[Opened], called: Collection[str] | None, device: str) -> tuple[LibraryFile, ...]:
-    """The libraries, as the manifest lists them.
+    """The libraries in the form of the manifest.
 
     Args:
-        libraries: those that are opened.
-        called: the names of the operators that the model calls; None where they are not known, and all count as called.
-        device: where they are called.
+        libraries: the loaded libraries.
+        called: the names of the operators that the model calls; None if unknown, in which case all count as called.
+        device: the device that they are called on.
 
     Raises:
-        BundleError: an operator that is called is in none of them, or has no native kernel for the device.
+        BundleError: no library defines an operator that the model calls, or it has no native kernel for the device.
     """
     known = {namespace for library in libraries for namespace in library.namespaces}
     for name in sorted(called or ()):
         namespace = name.partition("::")[0]
         if namespace not in known | _TORCHS and not namespace.startswith("_"):
             msg = (
-                f"the model calls {name}, which is in no library that was given: add --ops with the folder or the "
+                f"the model calls {name}, which none of the given libraries defines: add --ops with the folder or the "
                 f"shared object that defines the namespace {namespace!r}"
             )
             raise BundleError(msg)
@@ -134,7 +134,7 @@ def _open_folder(path: Path, gpu: Capability | None) -> Opened:
     if not library.sources:
         msg = (
             f"{path} has no native sources: its operators exist only in Python, and a process without Python cannot "
-            "run them. Name sources=[...] in op.py and implement them there, or let the model call plain PyTorch"
+            "run them. List sources=[...] in op.py and implement them there, or use plain PyTorch in the model"
         )
         raise BundleError(msg)
     artefact = build_library(library)
@@ -142,8 +142,8 @@ def _open_folder(path: Path, gpu: Capability | None) -> Opened:
     served = None if gpu is None else served_by(flags, gpu)
     if gpu is not None and served is not None and not served.serves(gpu):
         msg = (
-            f"{path} is compiled for GPUs of compute capability {', '.join(in_common([served]))}, and this one has "
-            f"{written(gpu)}: name it in TORCH_CUDA_ARCH_LIST, as in TORCH_CUDA_ARCH_LIST={written(gpu)}"
+            f"{path} is compiled for GPUs of compute capability {', '.join(in_common([served]))}, but this GPU has "
+            f"{written(gpu)}: add it to TORCH_CUDA_ARCH_LIST, as in TORCH_CUDA_ARCH_LIST={written(gpu)}"
         )
         raise BundleError(msg)
     open_library(library, built=artefact.path)

@@ -1,4 +1,4 @@
-"""Makes a bundle self-contained: adds the host program, and every library that it and the operators need."""
+"""Makes a bundle self-contained: adds the host program, and every library that the host and the operators need."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PROGRAM = "host/bin/opwright-host"
 LAUNCHER = "run"
 _LIBRARIES = "host/lib"
-# Only the C library comes from the machine: it belongs to the machine's loader, not to a bundle.
+# Only the C library comes from the target machine, because it must match the loader there.
 _C_LIBRARY = re.compile(
     r"(ld-linux.*|lib(c|m|mvec|dl|pthread|rt|util|resolv|nsl|anl|thread_db|BrokenLocale))\.so(\.\d+)*"
 )
@@ -32,7 +32,7 @@ _MISSING = re.compile(r"^\s*(\S+) => not found$", re.MULTILINE)
 
 
 def add_host(folder: Path) -> str:
-    """Put the host program, its launcher, and the libraries that they and the operators need into a bundle.
+    """Copy the host program, its launcher, and the libraries that they and the operators need into a bundle.
 
     Args:
         folder: the unfinished bundle, which already holds its operator libraries.
@@ -41,8 +41,8 @@ def add_host(folder: Path) -> str:
         The path of the program, for the manifest.
 
     Raises:
-        BundleError: a library that is needed is not on this machine.
-        OpwrightError: the host cannot be built; the class says why.
+        BundleError: a required library is not on this machine.
+        OpwrightError: the host cannot be built; the class names the reason.
     """
     host = install_host()
     program, launcher = folder / PROGRAM, folder / LAUNCHER
@@ -53,20 +53,20 @@ def add_host(folder: Path) -> str:
     libraries.mkdir()
     operators = sorted(folder.glob("lib/*.so"))
     for name, path in sorted(needed_libraries([program, *operators]).items()):
-        shutil.copy(path, libraries / name)  # under the name it is asked for, and never a link
+        shutil.copy(path, libraries / name)  # under the name that the loader looks up, and never as a link
     for library in (*operators, *sorted(libraries.iterdir())):
         remove_search_path(library)
     return PROGRAM
 
 
 def remove_search_path(library: Path) -> None:
-    """Make a library look for others only where the program that opens it does: in host/lib.
+    """Make a library search for its dependencies only where the program that loads it does: in host/lib.
 
-    What it names itself is a folder of the machine that it was built on, and a RUNPATH keeps the program's from serving
-    for it. The entries are taken out of its dynamic section; nothing else moves.
+    The library's own search path is a folder of the machine that built it, and a RUNPATH prevents the loader from
+    using the program's. The entries are removed from its dynamic section; nothing else moves.
 
     Args:
-        library: the bundle's copy of it.
+        library: the bundle's copy of the library.
     """
     library.chmod(library.stat().st_mode | stat.S_IWUSR)
     with library.open("r+b") as file:
@@ -80,30 +80,30 @@ def remove_search_path(library: Path) -> None:
         file.seek(start)
         entries = [file.read(size) for _ in tags]
         kept = [entry for entry, tag in zip(entries, tags, strict=True) if tag not in _SEARCH_PATHS]
-        # The list ends with an entry of zeros; more of them are allowed.
+        # An entry of zeros ends the list; more of them are allowed.
         file.seek(start)
         file.write(b"".join(kept).ljust(size * len(entries), b"\0"))
 
 
 def needed_libraries(objects: Iterable[Path]) -> dict[str, str]:
-    """The shared libraries that `objects` need, directly or indirectly, without the C library's own.
+    """The shared libraries that `objects` need, directly or indirectly, except those of the C library.
 
     Args:
         objects: programs and shared objects.
 
     Returns:
-        The path of each on this machine, by the name it is asked for.
+        The path of each on this machine, keyed by the name that the loader looks up.
 
     Raises:
-        BundleError: one is not on this machine.
+        BundleError: a library is not on this machine.
     """
     found: dict[str, str] = {}
     torch = str(find_pytorch().lib_dir)
     for path in objects:
-        # The loader is asked: only it knows where it looks.
+        # Only the loader knows its search order.
         answer = run(["ldd", path], env={"LD_LIBRARY_PATH": torch}, check=False).output
         if missing := _MISSING.findall(answer):
-            msg = f"{path.name} needs {', '.join(missing)}, which this machine does not have: install what provides it"
+            msg = f"{path.name} needs {', '.join(missing)}, which this machine does not have: install its package"
             raise BundleError(msg)
         found.update((name, where) for name, where in _FOUND.findall(answer) if not _C_LIBRARY.fullmatch(name))
     return found

@@ -1,8 +1,8 @@
-"""Takes the plain part of an exported program's file: what it computes, and its tensors.
+"""Extracts the plain part of an exported program's file: its computation and its tensors.
 
-`torch.export.load` unpickles, evaluates texts of the file as Python, and executes guards and generated functions. So
-the file is not given to it. What PyTorch's schema describes is read from it, accepted or refused, and written to a new
-archive, which is loaded.
+`torch.export.load` unpickles, evaluates text from the file as Python, and executes guards and generated functions. The
+file is therefore never passed to it. The parts that PyTorch's schema describes are read, validated, and written to a
+new archive, which is then loaded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FORMAT = {"archive_format": b"pt2", "archive_version": b"0"}
 _MODEL = "models/model.json"
 _INPUTS = "data/sample_inputs/model.pt"
-# The places of weights and constants, and the names of files there.
+# The folders of weights and constants, and the names of files in them.
 _TENSORS = {
     "data/weights/": ("weights", re.compile(r"weight_[0-9]+")),
     "data/constants/": ("constants", re.compile(r"tensor_[0-9]+")),
@@ -35,15 +35,15 @@ _FILE_VERSION = 6
 
 
 def rewrite_program(path: Path, plain: Path) -> None:
-    """Write the exported program at `path` again, without anything that could run.
+    """Rewrite the exported program at `path` without anything that could run.
 
     Args:
         path: the file.
         plain: the file to write, for `torch.export.load`.
 
     Raises:
-        ValueError: there is more than a program and its tensors in the file; the message says what, of "it".
-        BadZipFile: it is damaged.
+        ValueError: the file contains more than a program and its tensors; the message describes it as "it".
+        BadZipFile: the file is damaged.
         OSError: a file cannot be read or written.
     """
     with open_records(path) as records:
@@ -53,7 +53,7 @@ def rewrite_program(path: Path, plain: Path) -> None:
 def _accepted(records: Records) -> Iterator[tuple[str, bytes]]:
     for name, expected in _FORMAT.items():
         if (found := records.read(name)) != expected:
-            msg = f"its {name} is {found!r:.40}, and this release knows {expected.decode()!r}"
+            msg = f"its {name} is {found!r:.40}, but this release supports {expected.decode()!r}"
             raise ValueError(msg)
         yield name, expected
     if more := sorted(name for name in records.entries if name.startswith("models/") and name != _MODEL):
@@ -68,7 +68,7 @@ def _accepted(records: Records) -> Iterator[tuple[str, bytes]]:
 
 def _tensors(records: Records, folder: str, what: str, file: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
     """The weights or the constants: their list, and the bytes of each."""
-    in_one = f"{folder}model.pt"  # as PyTorch 2.8 and older wrote them
+    in_one = f"{folder}model.pt"  # the format of PyTorch 2.8 and older
     if in_one in records.entries:
         yield in_one, written(_named(read_plain(records.read(in_one))))
         return
@@ -103,6 +103,6 @@ def _tensor(name: str, held: Any) -> torch.Tensor:
 
 
 def _require(right: bool, why_not: str) -> None:
-    # Whatever is wrong with the contents of a file is a ValueError here, and not a TypeError.
+    # Raise ValueError, not TypeError, for anything wrong in a file.
     if not right:
         raise ValueError(why_not)

@@ -1,4 +1,4 @@
-"""Accepts the two kinds of expressions in exported programs that PyTorch evaluates as Python: sizes and guards."""
+"""Validates the two kinds of expressions in exported programs that PyTorch evaluates as Python: sizes and guards."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What both consist of, outside and inside quotes: no character with which a text could leave the place that PyTorch
-# copies it to.
+# The characters that both consist of, inside and outside quotes. With none of them can text break out of the place that
+# PyTorch copies it to.
 _CHARACTERS = re.compile(r"[A-Za-z0-9_ ().,+\-*/%<>=!'\[\]]*")
 _LONGEST = 2**14
 _MOST_DIGITS = 20
 _LARGEST_POWER = 16
-# 2^64 raised to the 16th power twice still is a number that one can compute with.
+# 2^64 raised to the 16th power twice is still small enough to compute with.
 _POWERS_IN_POWERS = 2
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
@@ -25,7 +25,7 @@ _COMPUTES = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow
 _COMPARES = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Not, ast.And, ast.Or)
 _COMPOSED = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare)
 
-# sympy's own, and those of torch.utils._sympy.functions that torch.export.load knows.
+# sympy's own functions, and those of torch.utils._sympy.functions that torch.export.load supports.
 _FUNCTIONS = frozenset(
     (
         *("Add", "Mul", "Pow", "Max", "Min", "Mod", "Abs", "floor", "ceiling", "Eq", "Equality", "Ne"),
@@ -45,10 +45,10 @@ _GUARD_MATH = frozenset({"floor", "ceil", "trunc", "sqrt", "isnan", "isinf", "in
 
 
 def check_size(text: str) -> None:
-    """Check an expression of a size, such as `Mul(Integer(2), Symbol('s0', integer=True))` or `2*s0`.
+    """Check the expression of a size, such as `Mul(Integer(2), Symbol('s0', integer=True))` or `2*s0`.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the text is not such an expression.
     """
     _check(text, "a size", _is_size)
 
@@ -57,7 +57,7 @@ def check_guard(text: str) -> None:
     """Check a guard, such as `L['x'].size()[0] % 2 == 0`.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the text is not a guard.
     """
     _check(text, "a guard", _is_guard)
 
@@ -70,7 +70,7 @@ def _check(text: str, what: str, allowed: Callable[[ast.expr], bool]) -> None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         right = False
     if not right:
-        msg = f"it has {text!r:.100} for {what}"
+        msg = f"it has {text!r:.100} as {what}"
         raise ValueError(msg)
 
 
@@ -109,7 +109,7 @@ def _is_guard(node: ast.expr) -> bool:
         case ast.Subscript():
             allowed = _is_input(node)
         case ast.Constant(value=str(value)):
-            allowed = IDENTIFIER.fullmatch(value) is not None  # what an input that is a string has to be
+            allowed = IDENTIFIER.fullmatch(value) is not None  # a string input must be an identifier
         case ast.Constant(value=value):
             allowed = _is_number(value)
         case _:
@@ -127,7 +127,7 @@ def _is_composed(node: ast.expr, part: Callable[[ast.expr], bool]) -> bool:
 
 
 def _is_input(node: ast.expr) -> bool:
-    """Whether it is `L['x']`, or an element of that."""
+    """Whether the node is `L['x']`, or an element of it."""
     if isinstance(node, ast.Subscript):
         return _is_index(node.slice) and (
             _is_input(node.value) or (isinstance(node.value, ast.Name) and node.value.id == "L")
@@ -154,7 +154,7 @@ def _is_flag(keyword: ast.keyword) -> bool:
 
 
 def _powers(node: ast.AST) -> int:
-    """How deeply powers are nested; more than is allowed if an exponent is not a small number."""
+    """How deeply powers are nested; more than the limit if an exponent is not a small number."""
     inside = max(map(_powers, ast.iter_child_nodes(node)), default=0)
     exponent: ast.expr | None = None
     match node:

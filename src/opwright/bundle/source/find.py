@@ -1,4 +1,4 @@
-"""Finds the model to ship, and what its author declares beside it."""
+"""Finds the model to ship, and the declarations of its author in the same file."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _UNNAMED = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 @dataclass(frozen=True)
 class Source:
-    """A model, and what its author declares beside it.
+    """A model, and the declarations of its author in the same file.
 
     Attributes:
-        name: how the user named it.
-        model: what is called: a module in eval mode, or an AOTInductor package.
-        kind: `"module"`, or what kind of file it was saved in.
-        parameters: the names of the parameters of `forward`; empty where they are not known.
+        name: the model as the user named it.
+        model: the callable: a module in eval mode, or an AOTInductor package.
+        kind: `"module"`, or the kind of file that it was saved in.
+        parameters: the names of the parameters of `forward`; empty if unknown.
         path: the file of a saved model.
-        program: the exported program, where it is one.
-        samples: gives the sample inputs; None if there are none.
-        shapes: the shape of an input, by its name.
-        images: how a picture becomes an input, by the input's name.
+        program: the exported program, if the model is one.
+        samples: returns the sample inputs; None if there are none.
+        shapes: the shape of each input, keyed by its name.
+        images: how a picture becomes each input, keyed by its name.
     """
 
     name: str
@@ -58,16 +58,16 @@ class Source:
 
 
 def find_source(model: str | Path | nn.Module, *, trust: bool = False, device: str = "cpu") -> Source:
-    """The model that `model` names, on the device.
+    """Load the model that `model` names onto the device.
 
     Args:
         model: `file.py:callable`, `package.module:callable`, the path of a saved model, or a module. The callable
-            takes nothing and returns a module.
+            has no parameters and returns a module.
         trust: whether code in a saved model may run.
-        device: where it will run: `cpu` or `cuda`.
+        device: the device that it will run on: `cpu` or `cuda`.
 
     Raises:
-        BundleError: there is none, it does not run, or reading it could run any code.
+        BundleError: the model does not exist, fails, or could run arbitrary code when it is read.
     """
     if isinstance(model, nn.Module):
         name = type(model).__name__
@@ -97,7 +97,7 @@ def _saved(path: Path, *, trust: bool, device: str) -> Source:
         msg = f"the model {path} does not exist: {_FORMS}"
         raise BundleError(msg)
     if path.suffix == ".py":
-        msg = f"{path} holds code: name the callable in it that makes the model, as in {path}:model"
+        msg = f"{path} is Python source: name the callable in it that creates the model, as in {path}:model"
         raise BundleError(msg)
     kind = saved.kind_of(path)
     loaded = saved.load_saved(path, kind, trust=trust, device=device)
@@ -114,14 +114,14 @@ def _called(text: str, module: ModuleType, attribute: str, device: str) -> Sourc
     for part in attribute.split("."):
         if not hasattr(make, part):
             offered = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
-            msg = f"{text}: it has no {attribute!r}; it has the callables {', '.join(offered) or 'nothing'}"
+            msg = f"{text}: it has no {attribute!r}; its callables: {', '.join(offered) or 'none'}"
             raise BundleError(msg)
         make = getattr(make, part)
     if isinstance(make, nn.Module):
         model: Any = make
     else:
         if not callable(make):
-            msg = f"{text} is a {type(make).__name__}: expected a callable that takes nothing and returns a module"
+            msg = f"{text} is a {type(make).__name__}: expected a callable without parameters that returns a module"
             raise BundleError(msg)
         model = _ran(text, make)
     if not isinstance(model, nn.Module):
@@ -140,7 +140,7 @@ def _called(text: str, module: ModuleType, attribute: str, device: str) -> Sourc
 
 
 def _placed(name: str, model: nn.Module, device: str) -> nn.Module:
-    """`model` in eval mode on the device: where its author put it, it may lie on another one."""
+    """`model` in eval mode on the device; its author may have put it on another one."""
     placed: nn.Module = _ran(name, lambda: model.to(device))
     return placed.eval()
 
@@ -148,7 +148,7 @@ def _placed(name: str, model: nn.Module, device: str) -> nn.Module:
 def _declared(module: ModuleType, name: str) -> dict[str, Any]:
     declared = getattr(module, name, {})
     if not isinstance(declared, dict) or not all(isinstance(key, str) for key in declared):
-        msg = f"{name} in {module.__file__} is {declared!r:.100}: expected a dict by the names of the inputs"
+        msg = f"{name} in {module.__file__} is {declared!r:.100}: expected a dict keyed by the names of the inputs"
         raise BundleError(msg)
     return declared
 
@@ -158,15 +158,15 @@ def _file(path: Path) -> ModuleType:
     if not path.is_file():
         msg = f"the file {path} does not exist: {_FORMS}"
         raise BundleError(msg)
-    # TorchScript keeps the module's name in those of its classes, so it must not depend on the file's folder.
+    # TorchScript includes the module's name in class names, so the name must not depend on the folder.
     name = f"opwright_model_{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:  # only for the type checker: it ends in .py
+    if spec is None or spec.loader is None:  # only for the type checker: the path ends with .py
         raise AssertionError
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     with _first_on_path(path.parent):
-        _ran(str(path), lambda: spec.loader.exec_module(module))  # type: ignore[union-attr]  # looked at above
+        _ran(str(path), lambda: spec.loader.exec_module(module))  # type: ignore[union-attr]  # checked above
     return module
 
 
@@ -177,7 +177,7 @@ def _module(name: str) -> ModuleType:
         except (ImportError, ValueError):
             found = None
         if found is None:
-            msg = f"there is no module {name!r} in this folder or installed: {_FORMS}"
+            msg = f"no module {name!r} is in this folder or installed: {_FORMS}"
             raise BundleError(msg)
         module: ModuleType = _ran(name, lambda: importlib.import_module(name))
         return module
@@ -189,7 +189,7 @@ def _ran(what: str, run: Callable[[], Any]) -> Any:
     except OpwrightError:
         raise
     except Exception as error:
-        msg = f"{what} does not run: {error_summary(error)}"
+        msg = f"{what} failed: {error_summary(error)}"
         raise BundleError(msg) from error
 
 

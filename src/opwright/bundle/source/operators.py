@@ -1,4 +1,4 @@
-"""Which functions a saved model may call: operators, and arithmetic; none of them reaches files or other processes."""
+"""The functions that a saved model may call: operators and arithmetic, none of which accesses files or processes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _ARITHMETIC = frozenset(
     )
 )
 
-# Namespaces and operators of PyTorch's own that are for other processes, for profilers and debuggers, or for code that
-# Inductor writes itself, where no argument is checked.
+# PyTorch's namespaces and operators for other processes, for profilers and debuggers, or for code that Inductor
+# generates, where arguments are not checked.
 _OF_PYTORCH = frozenset(
     (
         *("c10d", "_c10d_functional", "_c10d_functional_autograd", "symm_mem", "_dtensor", "rpc", "dist", "streams"),
@@ -58,7 +58,7 @@ def check_function(target: str) -> None:
     namespace, name, overload = found.groups()
     if why := why_not(namespace, name):
         raise ValueError(why)
-    # A name that is not registered stays unresolved: torch.export.load says so, and how to name its library.
+    # An unregistered name stays unresolved: torch.export.load reports it, and how to name its library.
     resolved = getattr(getattr(getattr(torch.ops, namespace), name, None), overload, None)
     if not (resolved is None or isinstance(resolved, OpOverload)):
         msg = f"it calls {target!r:.100}, which is not an operator"
@@ -66,7 +66,7 @@ def check_function(target: str) -> None:
 
 
 def why_not(namespace: str, name: str) -> str:
-    """Why a saved model may not call the operator; empty if it may."""
+    """Why a saved model must not call the operator; empty if it may."""
     if namespace in _OF_PYTORCH:
         return f"it calls {namespace}::{name}, which is not for models"
     schemas: list[Any] = _jit_get_schemas_for_operator(f"{namespace}::{name}")
@@ -76,7 +76,7 @@ def why_not(namespace: str, name: str) -> str:
 
 
 def refused_names() -> frozenset[str]:
-    """The names, without namespaces, of all registered operators that take the name of a file or the like."""
+    """The names, without namespaces, of all registered operators with a parameter such as a file name."""
     schemas: list[Any] = _jit_get_all_schemas()
     return _NAMES | {schema.name.partition("::")[2] for schema in schemas if _reaches_files(schema)}
 

@@ -1,4 +1,4 @@
-"""Finds that a path is a plain file before anything opens it: a pipe or a device would be waited for without end."""
+"""Checks that a path is a regular file before it is opened, because opening a pipe or a device can block forever."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _KINDS = {
 
 
 def require_plain_file(path: Path, what: str, advice: str = "") -> None:
-    """Check that `path` is a file with contents that can be read.
+    """Check that `path` is a regular file that can be read.
 
     Args:
         path: the file.
-        what: what it should hold, such as `"the samples"`.
-        advice: a sentence on what to do.
+        what: the expected contents, such as `"the samples"`.
+        advice: a sentence with a fix.
 
     Raises:
-        BundleError: it is something else, empty, or cannot be read.
+        BundleError: the path is something else, empty, or unreadable.
     """
     if why := _why_not(path):
         msg = f"{what} {path} cannot be read: {why}{advice and '. '}{advice}"
@@ -41,7 +41,7 @@ def _why_not(path: Path) -> str:
         found = path.stat()
     except OSError as error:
         return error.strerror or str(error)
-    except ValueError:  # a NUL
+    except ValueError:  # a NUL character
         return "no file can have this name"
     if not stat.S_ISREG(found.st_mode):
         return f"it is {_KINDS.get(stat.S_IFMT(found.st_mode), 'not a file')}, not a file"

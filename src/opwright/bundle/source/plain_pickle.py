@@ -1,4 +1,4 @@
-"""Reads pickles for the tensors and plain values in them, and writes them again."""
+"""Reads and writes pickles that contain only tensors and plain values."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _PLAIN = (bool, int, float, complex, type(None), torch.dtype, torch.device, torc
 
 
 def read_plain(data: bytes) -> Any:
-    """What `torch.save` wrote: tensors, numbers and words, in tuples, lists and dicts.
+    """Read what `torch.save` wrote: tensors, numbers and words, in tuples, lists and dicts.
 
     Raises:
-        ValueError: there is anything else.
+        ValueError: the data contains anything else.
     """
     try:
         held = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
     except Exception as error:
-        msg = f"it is pickled in part, and that part has more than tensors ({why_not_plain(error)})"
+        msg = f"a part of it is pickled, and that part has more than tensors ({why_not_plain(error)})"
         raise ValueError(msg) from error
     _check(held)
     return held
 
 
 def why_not_plain(error: Exception) -> str:
-    """Why `torch.load` did not read a file with `weights_only`: its message says how to read it nevertheless."""
+    """Why `torch.load` rejected a file with `weights_only`, without its hint on how to read the file regardless."""
     named = _GLOBAL.search(str(error))
     if named is not None:
         return f"it would call {named[1]}"
@@ -42,7 +42,7 @@ def why_not_plain(error: Exception) -> str:
 
 
 def written(held: object) -> bytes:
-    """`held` as `torch.save` writes it."""
+    """`held` in the format of `torch.save`."""
     buffer = io.BytesIO()
     torch.save(held, buffer)
     return buffer.getvalue()
@@ -51,12 +51,12 @@ def written(held: object) -> bytes:
 def _check(held: object) -> None:
     kind = type(held)
     if kind in {tuple, list}:
-        for one in held:  # type: ignore[attr-defined]  # it is one of these
+        for one in held:  # type: ignore[attr-defined]  # one of the two types
             _check(one)
     elif isinstance(held, dict):
         for key, value in held.items():
             _check(key)
             _check(value)
     elif kind not in {Tensor, nn.Parameter, *_PLAIN} and not (kind is str and WORD.fullmatch(str(held))):
-        msg = f"it is pickled in part, and that part has {str(held)!r:.60} (a {kind.__name__})"
+        msg = f"a part of it is pickled, and that part has {str(held)!r:.60} (a {kind.__name__})"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""Accepts the description of an exported program: its JSON, field by field, as PyTorch's schema lists them."""
+"""Validates the description of an exported program: its JSON, field by field, as PyTorch's schema lists them."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _HINTS: dict[type[Any], dict[str, Any]] = {
     for cls in vars(schema).values()
     if isinstance(cls, type) and (dataclasses.is_dataclass(cls) or issubclass(cls, _Union))
 }
-# What only people read, and code that is for other programs.
+# Fields that only people read, and code for other programs.
 _DROPPED: frozenset[tuple[str, str]] = frozenset(
     {("Node", "metadata"), ("GraphModule", "metadata"), ("GraphModule", "treespec_namedtuple_fields")}
 )
-# Objects whose classes only C++ or Python knows: making them runs code of these.
+# Objects whose classes only C++ or Python defines: creating them runs code of these classes.
 _CUSTOM = frozenset({"as_custom_obj", "custom_obj", "custom_obj_values", "token"})
 _ASSERTIONS = re.compile(r"torch\.ops\.aten\._assert_\w+\.\w+")
 _UNPRINTED = re.compile(r"[^A-Za-z0-9_ .:,;+\-=<>()]")
 
 
 def checked_program(data: bytes) -> bytes:
-    """The description of an exported program, with nothing in it that PyTorch would run as code.
+    """Check the description of an exported program, and remove everything that PyTorch would run as code.
 
     Raises:
-        ValueError: there is something that PyTorch would run, or that its schema does not have.
+        ValueError: it contains something that PyTorch would run, or that is not in PyTorch's schema.
         BadZipFile: it is damaged.
     """
     program: dict[str, Any] = _checked(schema.ExportedProgram, _parsed(data))
@@ -55,10 +55,10 @@ def checked_program(data: bytes) -> bytes:
 
 
 def checked_payloads(data: bytes) -> dict[str, Any]:
-    """The list of the weights or constants of an exported program, with what is known of each by its name.
+    """Check the list of the weights or constants of an exported program; returns the facts of each, keyed by name.
 
     Raises:
-        ValueError: there is something that PyTorch's schema does not have.
+        ValueError: it contains something that is not in PyTorch's schema.
         BadZipFile: it is damaged.
     """
     payloads: dict[str, Any] = _checked(schema.PayloadConfig, _parsed(data))["config"]
@@ -73,7 +73,7 @@ def check_path(name: object) -> None:
     """
     inner = isinstance(name, str) and any(part[:2] == part[-2:] == "__" for part in name.split("."))
     if not isinstance(name, str) or inner or _PATH.fullmatch(name) is None:
-        msg = f"it has {name!r:.100} for the name of a weight"
+        msg = f"it has {name!r:.100} as the name of a weight"
         raise ValueError(msg)
 
 
@@ -87,7 +87,7 @@ def _parsed(data: bytes) -> Any:
 
 def _identifier(text: str) -> None:
     if IDENTIFIER.fullmatch(text) is None:
-        msg = f"it has {text!r:.100} for a name"
+        msg = f"it has {text!r:.100} as a name"
         raise ValueError(msg)
 
 
@@ -100,23 +100,23 @@ def _range(text: str) -> None:
     check_size(text)
     # PyTorch counts up to the number of such a symbol, one by one.
     if _MANY.match(text):
-        msg = f"it has {text!r:.100} for a size"
+        msg = f"it has {text!r:.100} as a size"
         raise ValueError(msg)
 
 
 def _word(text: str) -> None:
     if WORD.fullmatch(text) is None:
-        msg = f"it has the text {text!r:.100}, which could become a part of a program"
+        msg = f"it has the text {text!r:.100}, which could become part of a program"
         raise ValueError(msg)
 
 
 def _version(text: str) -> None:
     if _VERSION.fullmatch(text) is None:
-        msg = f"it has {text!r:.100} for a version"
+        msg = f"it has {text!r:.100} as a version"
         raise ValueError(msg)
 
 
-# What each text is, by class and field; all others are identifiers.
+# The check of each text, by class and field; all other texts are identifiers.
 _TEXTS: dict[tuple[str, str], Callable[[str], None]] = {
     ("SymExpr", "expr_str"): check_size,
     ("Argument", "as_string"): _word,
@@ -144,10 +144,10 @@ _TEXTS: dict[tuple[str, str], Callable[[str], None]] = {
 
 
 def _checked(cls: type[Any], data: Any) -> dict[str, Any]:
-    """`data` as an object of a class of the schema: no other fields, and of the right types."""
+    """Check that `data` is an object of a class of the schema, with only its fields and their types."""
     is_object = isinstance(data, dict)
     if not is_object:
-        msg = f"its JSON has {data!r:.60} where PyTorch has an object ({cls.__name__})"
+        msg = f"its JSON has {data!r:.60} where PyTorch expects an object ({cls.__name__})"
         raise ValueError(msg)
     hints = _HINTS[cls]
     _check_fields(cls, data, set(hints))
@@ -165,7 +165,7 @@ def _checked(cls: type[Any], data: Any) -> dict[str, Any]:
 def _check_fields(cls: type[Any], data: dict[str, Any], known: set[str]) -> None:
     if issubclass(cls, _Union):
         if len(data) != 1 or not set(data) <= known:
-            msg = f"its JSON has {sorted(data)!r:.60} where PyTorch has one of several kinds ({cls.__name__})"
+            msg = f"its JSON has {sorted(data)!r:.60} where PyTorch expects exactly one alternative ({cls.__name__})"
             raise ValueError(msg)
     elif missing := sorted(_required(cls) - set(data)):
         msg = f"its JSON has no {cls.__name__}.{missing[0]}"
@@ -173,7 +173,7 @@ def _check_fields(cls: type[Any], data: dict[str, Any], known: set[str]) -> None
 
 
 def _plain(cls: type[Any], data: dict[str, Any], name: str) -> Any:
-    """The value of a field, without what is not needed."""
+    """The value of a field, without unnecessary parts."""
     match cls.__name__, name:
         case key if key in _DROPPED:
             return {}
@@ -190,12 +190,12 @@ def _required(cls: type[Any]) -> set[str]:
 
 
 def _outermost(entries: Any) -> Any:
-    """Only the call of the whole module: those of its parts are for taking a program apart."""
+    """Only the call of the whole module: the others serve to split a program into modules."""
     return [one for one in entries if isinstance(one, dict) and not one.get("fqn")] if isinstance(entries, list) else []
 
 
 def _with_plain_messages(inputs: Any) -> Any:
-    """The arguments of an assertion, whose message may hold anything."""
+    """The arguments of an assertion, whose message may contain anything."""
     if not isinstance(inputs, list):
         return inputs
     made = []
@@ -209,7 +209,7 @@ def _with_plain_messages(inputs: Any) -> Any:
 
 
 def _value(hint: Any, value: Any, key: tuple[str, str]) -> Any:
-    """`value`, which must be of the type that `hint` says."""
+    """Check that `value` is of the type `hint`."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in {typing.Union, types.UnionType}:
         (inner,) = (argument for argument in arguments if argument is not type(None))
@@ -226,13 +226,13 @@ def _value(hint: Any, value: Any, key: tuple[str, str]) -> Any:
             _TEXTS.get(key, _identifier)(value)
         made = value
     else:
-        msg = f"its JSON has {value!r:.60} for {key[0]}.{key[1]}"
+        msg = f"its JSON has {value!r:.60} as {key[0]}.{key[1]}"
         raise ValueError(msg)
     return made
 
 
 def _is_scalar(hint: Any, value: Any) -> bool:
-    # In Python a bool is an int, in JSON it is not.
+    # A bool is an int in Python, but not in JSON.
     if hint is float:
         return type(value) in {int, float} or (isinstance(value, str) and value in _INFINITE)
     if isinstance(hint, type) and issubclass(hint, enum.IntEnum):

@@ -1,4 +1,4 @@
-"""Reads and writes PyTorch's archives record by record, and takes only such that every reader reads alike."""
+"""Reads and writes PyTorch's archives record by record, and accepts only archives that every reader reads alike."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-# PyTorch compresses nothing but source text and what debuggers read: more than this is made to fill the memory.
+# PyTorch compresses only source text and data for debuggers: more than this is meant to fill the memory.
 _MOST_UNPACKED = 2**28
-# Names of files and folders that mean the same to every system.
+# Names of files and folders that mean the same on every system.
 _NAME = re.compile(r"[^\\:*?\"<>|\x00-\x1f\x7f]+")
 _END, _ENTRY = b"PK\x05\x06", b"PK\x03\x04"
 _END_LENGTH = 22
@@ -27,21 +27,21 @@ _ENCRYPTED = 0x1
 
 
 class Records(NamedTuple):
-    """The records of an archive that is open.
+    """The records of an open archive.
 
     Attributes:
         archive: the zip.
-        entries: its entries by their names inside the archive's one folder.
+        entries: its entries, keyed by their names inside the archive's only folder.
     """
 
     archive: zipfile.ZipFile
     entries: dict[str, zipfile.ZipInfo]
 
     def read(self, name: str) -> bytes:
-        """The contents of a record.
+        """Read the contents of a record.
 
         Raises:
-            BadZipFile: there is none of that name, or it is damaged.
+            BadZipFile: there is no such record, or it is damaged.
         """
         if name not in self.entries:
             msg = f"it has no {name}"
@@ -55,12 +55,12 @@ class Records(NamedTuple):
 
 @contextlib.contextmanager
 def open_records(path: Path) -> Iterator[Records]:
-    """The records of the archive at `path`.
+    """Open the archive at `path`.
 
     Raises:
-        ValueError: PyTorch writes no such archive, and readers could find different contents in it.
-        BadZipFile: it is damaged.
-        OSError: it cannot be read.
+        ValueError: PyTorch does not write such archives, and readers could find different contents in it.
+        BadZipFile: the archive is damaged.
+        OSError: the file cannot be read.
     """
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(path.open("rb"))
@@ -70,7 +70,7 @@ def open_records(path: Path) -> Iterator[Records]:
         file.seek(max(0, size - _END_LENGTH))
         end = file.read()
         if begin != _ENTRY or not end.startswith(_END) or not end.endswith(b"\0\0"):
-            msg = "it is not an archive that PyTorch wrote, or something comes before or after the archive"
+            msg = "it is not an archive that PyTorch wrote, or there is data before or after the archive"
             raise ValueError(msg)
         try:
             archive = stack.enter_context(zipfile.ZipFile(file))
@@ -87,16 +87,16 @@ def _entries(infos: list[zipfile.ZipInfo], size: int) -> dict[str, zipfile.ZipIn
         folder, slash, name = info.orig_filename.partition("/")
         folders.add(folder)
         if not slash or not all(_is_plain(part) for part in (folder, *name.split("/"))):
-            msg = f"its archive has an entry called {info.orig_filename!r:.100}"
+            msg = f"its archive has an entry named {info.orig_filename!r:.100}"
             raise ValueError(msg)
         if name in entries:
-            msg = f"its archive has two entries called {name}"
+            msg = f"its archive has two entries named {name}"
             raise ValueError(msg)
         if stat.S_IFMT(info.external_attr >> 16) not in {0, stat.S_IFREG}:
             msg = f"{name} inside its archive is a link or something else that is not a file"
             raise ValueError(msg)
         if info.flag_bits & _ENCRYPTED or info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            msg = f"{name} inside its archive is encrypted, or packed in a way that PyTorch never uses"
+            msg = f"{name} inside its archive is encrypted, or compressed with a method that PyTorch never uses"
             raise ValueError(msg)
         entries[name] = info
     packed = [info for info in infos if info.compress_type == zipfile.ZIP_DEFLATED]

@@ -1,4 +1,4 @@
-"""Sample inputs: where they come from, their names, and the sizes that may vary."""
+"""Sample inputs: their sources, their names, and their dynamic sizes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Inputs:
     """The inputs of a model, in the order of its `forward`.
 
     Attributes:
-        names: their names.
-        shapes: their dtypes and dimensions.
-        images: how a picture becomes one; None where the author does not say.
-        samples: calls, each a tensor for each input.
+        names: the name of each input.
+        shapes: the dtype and dimensions of each input.
+        images: how a picture becomes each input; None if the author does not specify it.
+        samples: calls, each with a tensor for each input.
         made_up: whether the samples are random numbers of these shapes.
     """
 
@@ -48,20 +48,20 @@ class Inputs:
     made_up: bool = False
 
     def on(self, device: str) -> Inputs:
-        """The same with the samples on a device."""
+        """These inputs with the samples on `device`."""
         return replace(self, samples=tuple(tuple(tensor.to(device) for tensor in call) for call in self.samples))
 
 
 def find_inputs(source: Source, given: Iterable[Any] | None, given_shapes: Mapping[str, str]) -> Inputs:
-    """The inputs of a model.
+    """Find the inputs of a model.
 
     Args:
         source: the model.
-        given: samples used instead of the author's: tuples of tensors, tensors, or dicts by name.
-        given_shapes: shapes used instead of the author's, by the name of the input.
+        given: samples that replace the author's: tuples of tensors, tensors, or dicts by name.
+        given_shapes: shapes that replace the author's, keyed by the input's name.
 
     Raises:
-        BundleError: there are neither samples nor shapes, or they do not fit the model or each other.
+        BundleError: there are neither samples nor shapes, or they do not match the model or each other.
     """
     texts = {**source.shapes, **given_shapes}
     calls = list(_drawn(source, given))
@@ -85,10 +85,10 @@ def find_inputs(source: Source, given: Iterable[Any] | None, given_shapes: Mappi
 
 
 def read_samples(path: Path) -> list[Any]:
-    """The samples in a file: `.npy` (one input), `.npz` (inputs by name), `.pt` (a tensor, a tuple, a dict, or a list).
+    """Read the samples in a file: `.npy` (one input), `.npz` (inputs by name), `.pt` (tensor, tuple, dict, or list).
 
     Raises:
-        BundleError: it does not hold samples.
+        BundleError: the file contains no samples.
     """
     require_plain_file(path, "the samples", _EXPECTED)
     try:
@@ -102,7 +102,7 @@ def read_samples(path: Path) -> list[Any]:
                 return [{name: torch.from_numpy(loaded[name]) for name in loaded.files}]
         held: Any = torch.load(path, weights_only=True, map_location="cpu")
     except ImportError as error:
-        msg = f"the samples {path} need numpy, which is not installed: install it, or save them with torch.save"
+        msg = f"the samples {path} require numpy, which is not installed: install it, or use torch.save"
         raise BundleError(msg) from error
     except Exception as error:
         msg = f"the samples {path} cannot be read: {why_not_plain(error)}. {_EXPECTED}"
@@ -120,18 +120,18 @@ def _drawn(source: Source, given: Iterable[Any] | None) -> Iterable[Any]:
     except OpwrightError:
         raise
     except Exception as error:
-        msg = f"samples() beside {source.name} does not run: {error_summary(error)}"
+        msg = f"samples() of {source.name} failed: {error_summary(error)}"
         raise BundleError(msg) from error
 
 
 def _names(source: Source, calls: Sequence[Any], texts: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of the inputs: those parameters that the first sample, or else the shapes, give something for."""
+    """The names of the inputs: the parameters with a value in the first sample, or else those with a shape."""
     given = calls[0] if calls else texts
     if not calls and not texts:
         name = source.parameters[0] if source.parameters else "NAME"
         msg = (
-            f"nothing is known of the inputs of {source.name}: write a function samples() beside it that yields "
-            f"them, or give --samples FILE, or --shape {name}=float32[1..64,3,224,224] for each input"
+            f"the inputs of {source.name} are unknown: define a function samples() next to it that yields them, or "
+            f"pass --samples FILE, or --shape {name}=float32[1..64,3,224,224] for each input"
         )
         raise BundleError(msg)
     count = len(given) if isinstance(given, (dict, tuple, list)) else 1
@@ -143,8 +143,8 @@ def _names(source: Source, calls: Sequence[Any], texts: Mapping[str, str]) -> tu
         whom = f"for {', '.join(map(str, given))}" if isinstance(given, dict) else f"for {count} inputs"
         what = "a sample is" if calls else "shapes are"
         msg = (
-            f"{what} given {whom}, and forward takes {', '.join(source.parameters)}: expected the first of these, "
-            "without a gap"
+            f"{what} given {whom}, but forward accepts {', '.join(source.parameters)}: expected the first of these, "
+            "without gaps"
         )
         raise BundleError(msg)
     return names
@@ -154,12 +154,12 @@ def _in_order(call: Any, names: Sequence[str], number: int) -> tuple[Tensor, ...
     where, listed = f"sample {number}", ", ".join(names)
     if isinstance(call, dict):
         if set(call) != set(names):
-            msg = f"{where} names {', '.join(map(str, call))}: expected {listed}, as the first one does"
+            msg = f"{where} names {', '.join(map(str, call))}: expected {listed}, as in the first sample"
             raise BundleError(msg)
         call = tuple(call[name] for name in names)
     values = tuple(call) if isinstance(call, (tuple, list)) else (call,)
     if len(values) != len(names):
-        msg = f"{where} has {len(values)} inputs: expected {len(names)} ({listed}), as the first one has"
+        msg = f"{where} has {len(values)} inputs: expected {len(names)} ({listed}), as in the first sample"
         raise BundleError(msg)
     return tuple(_tensor(value, name, where) for name, value in zip(names, values, strict=True))
 
@@ -167,12 +167,12 @@ def _in_order(call: Any, names: Sequence[str], number: int) -> tuple[Tensor, ...
 def _tensor(value: object, name: str, where: str) -> Tensor:
     if not isinstance(value, Tensor):
         msg = (
-            f"the input {name!r} of {where} is a {type(value).__name__}: a bundle's inputs are tensors. Keep in the "
-            "model what never changes, and give a number as a tensor"
+            f"the input {name!r} of {where} is a {type(value).__name__}: a bundle's inputs are tensors. Store "
+            "constants in the model, and pass numbers as tensors"
         )
         raise BundleError(msg)
     if value.layout != torch.strided or value.is_quantized:
-        msg = f"the input {name!r} of {where}, {described(value)}, is not dense: a bundle takes dense tensors"
+        msg = f"the input {name!r} of {where}, {described(value)}, is not dense: a bundle accepts only dense tensors"
         raise BundleError(msg)
     return value.detach().cpu().contiguous()
 
@@ -181,7 +181,7 @@ def _shape(name: str, tensors: Sequence[Tensor], texts: Mapping[str, str]) -> Sh
     first = tensors[0]
     for tensor in tensors:
         if tensor.dtype != first.dtype or tensor.dim() != first.dim():
-            msg = f"the samples of {name!r} differ in more than sizes: {described(first)} and {described(tensor)}"
+            msg = f"the samples of {name!r} differ in more than their sizes: {described(first)} and {described(tensor)}"
             raise BundleError(msg)
     if name not in texts:
         return shape.shape_of(tensors)
@@ -206,7 +206,7 @@ def _image(name: str, given: Any) -> ImageRecipe:
     if isinstance(plain.get("crop"), int):
         plain["crop"] = [plain["crop"], plain["crop"]]
     try:
-        # Tensors and arrays have numbers of their own kinds.
+        # Elements of tensors and arrays are not Python floats.
         plain |= {key: list(map(float, plain[key])) for key in ("mean", "std") if key in plain}
     except (TypeError, ValueError, OverflowError) as error:
         msg = f"{what} is {given!r:.200}: expected mean and std of three numbers each"
@@ -220,6 +220,6 @@ def _checked(inputs: Inputs) -> Inputs:
         msg = "there are no samples: samples() must yield at least one"
         raise BundleError(msg)
     if len(inputs.samples) > LIST_LENGTH:
-        msg = f"there are {len(inputs.samples)} samples, and a bundle holds at most {LIST_LENGTH}: yield fewer"
+        msg = f"there are {len(inputs.samples)} samples, but a bundle holds at most {LIST_LENGTH}: yield fewer"
         raise BundleError(msg)
     return inputs

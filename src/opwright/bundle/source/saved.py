@@ -1,4 +1,4 @@
-"""Saved models: which kind a file is, found from its contents without executing any of them."""
+"""Saved models: detects the kind of a file from its contents, without executing any of them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 SavedKind = Literal["torchscript", "exported", "aoti"]
 
-# What writes a file again without what could run.
+# Functions that rewrite a file without anything that could run.
 _REWRITES: dict[SavedKind, Callable[[Path, Path], None]] = {"torchscript": rewrite_script, "exported": rewrite_program}
 
 SUFFIXES = frozenset({".pt", ".pth", ".pt2", ".ts", ".torchscript"})
 
 
 def kind_of(path: Path) -> SavedKind:
-    """Which kind of saved model is at `path`.
+    """The kind of saved model at `path`.
 
     Raises:
-        BundleError: it is not a model, or reading it could run any code.
+        BundleError: the file is not a model, or reading it could run arbitrary code.
     """
     require_plain_file(path, "the model")
     try:
@@ -43,7 +43,7 @@ def kind_of(path: Path) -> SavedKind:
         msg = f"the model {path} cannot be read: {error.strerror}"
         raise BundleError(msg) from error
     except (zipfile.BadZipFile, NotImplementedError, ValueError):
-        members = []  # pickled by a PyTorch before 1.6, or not a model at all: _refusal says which
+        members = []  # pickled by a PyTorch before 1.6, or not a model: _refusal finds out
     if "constants.pkl" in members or any(name.startswith("code/") for name in members):
         return "torchscript"
     if any(name.startswith("data/aotinductor/") for name in members):
@@ -54,16 +54,16 @@ def kind_of(path: Path) -> SavedKind:
 
 
 def load_saved(path: Path, kind: SavedKind, *, trust: bool, device: str = "cpu") -> Any:
-    """The model at `path`: a `ScriptModule`, an `ExportedProgram` or an AOTInductor package.
+    """Load the model at `path`: a `ScriptModule`, an `ExportedProgram` or an AOTInductor package.
 
     Args:
         path: the file.
-        kind: what `kind_of` gave for it.
-        trust: whether code in the file may run. If not, a file that could run any code is refused.
-        device: where it will run: `cpu` or `cuda`.
+        kind: the result of `kind_of` for it.
+        trust: whether code in the file may run. If not, a file that could run arbitrary code is rejected.
+        device: the device that it will run on: `cpu` or `cuda`.
 
     Raises:
-        BundleError: it cannot be loaded, is refused, or was compiled for another device.
+        BundleError: the file cannot be loaded, is rejected, or was compiled for another device.
     """
     if trust:
         return _loaded(path, kind, path, device)
@@ -85,7 +85,7 @@ def load_saved(path: Path, kind: SavedKind, *, trust: bool, device: str = "cpu")
 
 
 def load_torchscript(path: Path, device: str = "cpu") -> torch.jit.ScriptModule:
-    """The TorchScript model at `path`, which opwright has written itself, on the device.
+    """Load the TorchScript model at `path`, which opwright has written, onto the device.
 
     Raises:
         BundleError: it cannot be loaded.
@@ -95,7 +95,7 @@ def load_torchscript(path: Path, device: str = "cpu") -> torch.jit.ScriptModule:
 
 
 def load_package(path: Path, device: str = "cpu") -> Any:
-    """The AOTInductor package at `path`, which opwright has written itself for the device: it is machine code.
+    """Load the AOTInductor package at `path`, which opwright has written for the device: it is machine code.
 
     Raises:
         BundleError: it cannot be loaded.
@@ -104,7 +104,7 @@ def load_package(path: Path, device: str = "cpu") -> Any:
 
 
 def _loaded(file: Path, kind: SavedKind, path: Path, device: str) -> Any:
-    """The model in `file`, which the user knows as `path`."""
+    """Load the model in `file`, which messages call `path`."""
     load_script: Any = torch.jit.load
     try:
         with suppress_output():
@@ -119,30 +119,30 @@ def _loaded(file: Path, kind: SavedKind, path: Path, device: str) -> Any:
         msg = f"{path} cannot be loaded: {error_summary(error)}"
         raise BundleError(msg) from error
     if compiled_for != device:
-        msg = f"{path} was compiled for {compiled_for}: give --device {compiled_for}, or compile it for {device}"
+        msg = f"{path} was compiled for {compiled_for}: pass --device {compiled_for}, or compile it for {device}"
         raise BundleError(msg)
     return package
 
 
 def _not_trusted(path: Path, why: str) -> str:
     return (
-        f"{path} is refused: {why}. Loading it could run any code on this machine as you: give --trust if you, or "
-        "people whom you trust, have made it"
+        f"{path} is rejected: {why}. Loading it could run arbitrary code on this machine as you: pass --trust if it "
+        "comes from you, or from people whom you trust"
     )
 
 
 def _refusal(path: Path) -> str:
-    """Why a file that holds no saved model is refused, and what to do."""
+    """Why a file without a saved model is rejected, and what to do."""
     try:
         held = torch.load(path, weights_only=True, map_location="cpu")
-    except Exception:  # noqa: BLE001  it is refused whatever is wrong with it
+    except Exception:  # noqa: BLE001  the file is rejected whatever the error is
         return (
-            f"{path} is refused: it is pickled, and reading it could run any code, or it is not a model. Name the "
-            "callable that makes the model (file.py:callable, package.module:callable), and give its weights with "
-            "--weights"
+            f"{path} is rejected: it is pickled, and reading it could run arbitrary code, or it is not a model. Name "
+            "the callable that creates the model (file.py:callable, package.module:callable), and pass its weights "
+            "with --weights"
         )
     what = "weights" if isinstance(held, dict) else f"a {type(held).__name__}"
     return (
-        f"{path} holds {what}, not a model: name the callable that makes the model (file.py:callable, "
-        f"package.module:callable), and give --weights {path}"
+        f"{path} contains {what}, not a model: name the callable that creates the model (file.py:callable, "
+        f"package.module:callable), and pass --weights {path}"
     )

@@ -1,7 +1,7 @@
-"""Takes the plain part of a TorchScript file: tensors, and code that computes.
+"""Extracts the plain part of a TorchScript file: tensors, and code that only computes.
 
-PyTorch compiles the code in the file, and runs `__setstate__` of its classes while it loads. So all code is looked at
-before, and what is loaded is a new archive of the records that were looked at.
+PyTorch compiles the code in the file, and runs `__setstate__` of its classes while it loads. All code is therefore
+checked first, and PyTorch loads a new archive that contains only the checked records.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PICKLES = frozenset({"data.pkl", "constants.pkl"})
 _TENSOR = re.compile(r"(data|constants)/[0-9]+")
 _CODE = re.compile(r"code/__torch__[A-Za-z0-9_/]*\.py")
-# What the reader of pickles in C++ makes: tensors, and lists with types.
+# The objects that the C++ unpickler creates: tensors, and typed lists.
 _MADE = re.compile(
     r"torch\._utils _rebuild_\w+|torch\.jit\._pickle (build|restore)_\w+|torch \w+"
     r"|collections OrderedDict|(builtins|__builtin__) complex|__torch__(\.\w+)* \w+"
@@ -32,15 +32,15 @@ _VERSION = re.compile(rb"[0-9]{1,4}\n?")
 
 
 def rewrite_script(path: Path, plain: Path) -> None:
-    """Write the TorchScript model at `path` again, if all that it does is to compute.
+    """Rewrite the TorchScript model at `path`, if it does nothing but compute.
 
     Args:
         path: the file.
         plain: the file to write, for `torch.jit.load`.
 
     Raises:
-        ValueError: it does more than compute; the message says what, of "it".
-        BadZipFile: it is damaged.
+        ValueError: the file does more than compute; the message describes it as "it".
+        BadZipFile: the file is damaged.
         OSError: a file cannot be read or written.
     """
     with open_records(path) as records:
@@ -52,7 +52,7 @@ def rewrite_script(path: Path, plain: Path) -> None:
 
 
 def _accepted(records: Records) -> Iterator[tuple[str, bytes]]:
-    """The records that make the model; not those for debuggers, and for phones."""
+    """The records that the model needs, without those for debuggers and mobile runtimes."""
     for name in records.entries:
         if name in _PICKLES:
             data = records.read(name)
@@ -76,10 +76,10 @@ def _check_pickle(data: bytes, name: str) -> None:
     for opcode, argument in opcodes:
         if opcode in {"GLOBAL", "INST"}:
             if _MADE.fullmatch(str(argument)) is None:
-                msg = f"{name} inside it makes an object of {argument!r:.100}"
+                msg = f"{name} inside it creates an object of {argument!r:.100}"
                 raise ValueError(msg)
             if str(argument).startswith("__torch__"):
                 check_class(str(argument).replace(" ", "."))
         elif opcode in {"STACK_GLOBAL", "EXT1", "EXT2", "EXT4"}:
-            msg = f"{name} inside it is not written as PyTorch writes pickles"
+            msg = f"{name} inside it is not a pickle as PyTorch writes it"
             raise ValueError(msg)

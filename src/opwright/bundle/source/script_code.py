@@ -1,7 +1,7 @@
-"""Accepts source text of TorchScript that computes, and calls nothing that reaches files or other processes.
+"""Validates TorchScript source that only computes, and calls nothing that accesses files or other processes.
 
-The text is cut into the few kinds of tokens that PyTorch writes, and that its own parser cuts in the same way: a name
-cannot hide.
+The text is split into the few kinds of tokens that PyTorch writes and that its own parser splits in the same way, so a
+name cannot hide.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _TOKEN = re.compile(
     r"|(?P<number>[0-9][0-9A-Za-z_.]*)"
     r"|(?P<sign>[-+*/%@=<>!&|^~.,:;()\[\]{}])"
 )
-# Only what cannot be printed is written as a number.
+# PyTorch writes only unprintable characters as numbers.
 _PRINTABLE = re.compile(r"\\(0[4-7]|1[0-7])[0-7]")
-# Classes that C++ defines and that hold packed weights. Those of the user's own libraries are the user's.
+# PyTorch's namespaces of C++ classes that hold more than packed weights. Those of other libraries are the user's own.
 _PYTORCHS = frozenset(
     (
         *("_nnapi", "aten", "backendutils", "c10d", "dist_c10d", "dist_rpc", "inductor", "profiling", "profiler"),
@@ -29,19 +29,19 @@ _PYTORCHS = frozenset(
 
 
 def check_code(code: bytes, name: str) -> None:
-    """Check source text of TorchScript.
+    """Check TorchScript source text.
 
     Args:
         code: the text.
-        name: the name of the record that it is.
+        name: the name of its record.
 
     Raises:
-        ValueError: it calls something that reaches out of the process, or is not written as PyTorch writes it.
+        ValueError: it calls something that accesses files or other processes, or PyTorch does not write such text.
     """
     try:
         text = code.decode("ascii")
     except UnicodeDecodeError as error:
-        msg = f"{name} inside it is not written as PyTorch writes code"
+        msg = f"{name} inside it is not code as PyTorch writes it"
         raise ValueError(msg) from error
     tokens = _tokens(text, name)
     refused = refused_names()
@@ -49,7 +49,7 @@ def check_code(code: bytes, name: str) -> None:
         if word.strip('"') in refused:
             msg = f"it calls {word}, which can read or write files, or reach other processes"
             raise ValueError(msg)
-        # Behind a dot it is the name of an attribute.
+        # After a dot, it is the name of an attribute.
         if word in {"ops", "__torch__"} and tokens[at - 1 : at] != ["."]:
             _check_named(word, tokens[at + 1 : at + 9])
 
@@ -58,26 +58,26 @@ def check_class(name: str) -> None:
     """Check that a class, such as `__torch__.torch.classes.quantized.LinearPackedParamsBase`, only holds data.
 
     Raises:
-        ValueError: it does more.
+        ValueError: it does more than that.
     """
     _check_named("__torch__", [*re.split(r"(\.)", name.removeprefix("__torch__"))[1:], "("])
 
 
 def _check_named(root: str, rest: list[str]) -> None:
-    """Check what is named by `ops` or `__torch__` and the tokens behind it: all of a name, and no alias for a part."""
+    """Check what `ops` or `__torch__` and the tokens after it name: a complete name, and no alias for a part."""
     why = ""
     match root, rest:
         case "ops", [".", namespace, ".", operator, "(", *_]:
             why = why_not(namespace, operator)
         case "__torch__", [".", "torch", ".", "classes", ".", namespace, ".", name, *_]:
             if namespace in _PYTORCHS:
-                why = f"it holds an object of the class {namespace}.{name}, which is more than data"
+                why = f"it holds an object of the class {namespace}.{name}, which holds more than data"
         case "__torch__", [".", "torch", ".", name, *_] if name != "classes":
             pass
         case "__torch__", [".", name, *_] if name != "torch":
             pass
         case _:
-            why = f"it uses {root} in another way than PyTorch does"
+            why = f"it uses {root} in a way that PyTorch does not"
     if why:
         raise ValueError(why)
 
@@ -87,11 +87,11 @@ def _tokens(text: str, name: str) -> list[str]:
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)
-        # Two strings behind each other are one string for PyTorch.
+        # PyTorch concatenates adjacent strings.
         beside = found is not None and found.lastgroup == "text" and tokens[-1:] and tokens[-1][0] == '"'
         if found is None or beside or (found.lastgroup == "text" and _PRINTABLE.search(found[0])):
             line = text[:at].count("\n") + 1
-            msg = f"line {line} of {name} inside it is not written as PyTorch writes code"
+            msg = f"line {line} of {name} inside it is not code as PyTorch writes it"
             raise ValueError(msg)
         if found.lastgroup != "space":
             tokens.append(found[0])

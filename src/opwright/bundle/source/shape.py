@@ -1,4 +1,4 @@
-"""The notation of an input: `float32[1..64,3,224,224]`, with the dimensions that may vary as ranges."""
+"""The notation of an input's shape: `float32[1..64,3,224,224]`, with dynamic dimensions as ranges."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 Size = int | Dimension
 
 _FORM = re.compile(r"(?:([a-z]\w*)\[(.*)\]|([^\[\]]*))", flags=re.DOTALL)
-# No size has more than 19 digits, and Python refuses to read very long numbers.
+# No size has more than 19 digits, and Python refuses to parse very long numbers.
 _DIMENSION = re.compile(r"([0-9]{1,30})(?:(\.\.)([0-9]{1,30})?)?")
 LARGEST = 2**63 - 1
-# How far above its minimum a dimension without an upper limit is tried.
+# How far above its minimum a dimension without an upper limit is tested.
 _BEYOND = 8
-# What a model is tried with should not have more elements than this, all inputs together.
+# The largest number of elements to test a model with, over all inputs.
 _MOST_ELEMENTS = 2**20
 _LARGEST_INTEGER = 10
 
@@ -42,21 +42,21 @@ class Shape:
 
     @property
     def varies(self) -> bool:
-        """Whether a dimension does."""
+        """Whether any dimension is a range."""
         return any(isinstance(dim, Dimension) for dim in self.dims)
 
 
 def parse_shape(text: str) -> Shape:
-    """The shape that `text` describes: `float32[1..64,3,224,224]`, `1..,80` for float32, `int64[]` for a single number.
+    """Parse a shape: `float32[1..64,3,224,224]`, `1..,80` for float32, `int64[]` for a single number.
 
     Raises:
-        BundleError: it is not a shape.
+        BundleError: the text is not a shape.
     """
     found = _FORM.fullmatch(text.strip())
     dims = (found[2] if found[1] else found[3]) if found else None
     if found is None or dims is None:
         raise _unreadable(text)
-    # `float32` alone, without brackets, is not a list of dimensions either: it is refused below.
+    # `float32` alone, without brackets, is not a list of dimensions either, and is rejected below.
     listed = [part.strip() for part in dims.split(",")] if dims.strip() or not found[1] else []
     if len(listed) > RANK:
         msg = f"{text!r:.100} has {len(listed)} dimensions: expected at most {RANK}"
@@ -65,19 +65,19 @@ def parse_shape(text: str) -> Shape:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """A dtype as PyTorch names it, without `torch.`."""
+    """PyTorch's name of a dtype, without `torch.`."""
     return str(dtype).removeprefix("torch.")
 
 
 def shape_of(tensors: Sequence[Tensor]) -> Shape:
-    """The shape that all of `tensors` have; dimensions in which they differ vary from the smallest to the largest."""
+    """The shape that covers all of `tensors`; dimensions that differ become ranges from the smallest to the largest."""
     columns = zip(*(tensor.shape for tensor in tensors), strict=True)
     dims = (Dimension(min(sizes), max(sizes)) if len(set(sizes)) > 1 else int(sizes[0]) for sizes in columns)
     return Shape(tensors[0].dtype, tuple(dims))
 
 
 def why_not(tensor: Tensor, shape: Shape) -> str:
-    """Why a tensor does not have the shape; empty if it has it."""
+    """Why a tensor does not have the shape; empty if it does."""
     fits = len(tensor.shape) == len(shape.dims) and all(map(_fits, tensor.shape, shape.dims))
     if fits and tensor.dtype == shape.dtype:
         return ""
@@ -100,13 +100,13 @@ def middle(shapes: Sequence[Shape], most: int = _MOST_ELEMENTS) -> list[tuple[in
 
 
 def random_inputs(shapes: Sequence[Shape], sizes: Sequence[tuple[int, ...]], seed: int = 0) -> tuple[Tensor, ...]:
-    """Random tensors of these sizes: normal for floating dtypes, 0 to 9 for whole numbers, 0 to 255 for uint8."""
+    """Random tensors of these sizes: normal for floating dtypes, 0 to 9 for integers, 0 to 255 for uint8."""
     generator = torch.Generator().manual_seed(seed)
     return tuple(_random(shape.dtype, size, generator) for shape, size in zip(shapes, sizes, strict=True))
 
 
 def stretched(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
-    """A tensor of these sizes: the given one, cut off or repeated in each dimension to keep its values typical."""
+    """Crop or repeat a tensor in each dimension to fit these sizes, which keeps its values typical."""
     for at, size in enumerate(sizes):
         if not tensor.shape[at]:
             tensor = tensor.new_zeros([*tensor.shape[:at], size, *tensor.shape[at + 1 :]])
@@ -124,8 +124,8 @@ def _between(dim: Size, share: float) -> int:
     if not isinstance(dim, Dimension):
         return dim
     span = (dim.max if dim.max is not None else dim.min + _BEYOND) - dim.min
-    # At least one step: many tools treat the sizes 0 and 1 specially.
-    return dim.min + max(min(span, 1), int(span * share))
+    # At least one step, and at least 2 where the range allows it: many tools special-case the sizes 0 and 1.
+    return dim.min + max(min(span, max(1, 2 - dim.min)), int(span * share))
 
 
 def _random(dtype: torch.dtype, size: tuple[int, ...], generator: torch.Generator) -> Tensor:
@@ -145,7 +145,7 @@ def written(dim: Size) -> str:
 
 def _dtype(name: str, text: str) -> torch.dtype:
     dtype = getattr(torch, name, None)
-    # An alias such as `float` is accepted, and written under the name that it is an alias of.
+    # An alias such as `float` is accepted, and written under the name of its target.
     if not isinstance(dtype, torch.dtype):
         msg = f"{text!r} names the dtype {name!r}, which PyTorch does not have: expected one such as float32 or int64"
         raise BundleError(msg)
@@ -158,7 +158,7 @@ def _dimension(part: str, text: str) -> Size:
         raise _unreadable(text)
     least, most = int(found[1]), int(found[3]) if found[3] else None
     if max(least, most or 0) > LARGEST or (most is not None and most < least):
-        msg = f"{part!r} in the shape {text!r} is not a range: expected the smallest size first, and none beyond 2^63"
+        msg = f"{part!r} in the shape {text!r} is not a range: expected the smallest size first, and none above 2^63"
         raise BundleError(msg)
     if not found[2] or least == most:
         return least
@@ -167,6 +167,6 @@ def _dimension(part: str, text: str) -> Size:
 
 def _unreadable(text: str) -> BundleError:
     return BundleError(
-        f"{text!r:.300} is not a shape: expected one such as float32[1..64,3,224,224], where 1..64 is a size that "
-        "varies, and 1.. one without an upper limit"
+        f"{text!r:.300} is not a shape: expected one such as float32[1..64,3,224,224], where 1..64 is a dynamic size, "
+        "and 1.. is one without an upper limit"
     )

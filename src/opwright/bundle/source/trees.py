@@ -1,4 +1,4 @@
-"""Accepts descriptions of nested inputs and outputs that consist of tuples, lists and dicts."""
+"""Validates descriptions of nested inputs and outputs, which may only contain tuples, lists and dicts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from opwright.bundle.source.expressions import IDENTIFIER
 
-# Text that stays text where PyTorch copies it into programs in Python and C++, between quotes or into comments.
+# Text that stays text where PyTorch copies it into Python and C++ programs, between quotes or into comments.
 WORD = re.compile(r"(?!.*(\*/|/\*))[A-Za-z0-9_ .:,;+\-*/%()=<>~@]{0,4000}")
 _PROTOCOL = 1
 _SEQUENCES = frozenset({"builtins.tuple", "builtins.list"})
@@ -17,19 +17,19 @@ _FIELDS = {"type", "context", "children_spec"}
 
 
 def check_outputs(text: str) -> None:
-    """Check how outputs are nested, as `torch.utils._pytree.treespec_dumps` writes it.
+    """Check how outputs are nested, in the format of `torch.utils._pytree.treespec_dumps`.
 
     Raises:
-        ValueError: there is anything but tuples, lists and dicts with plain keys.
+        ValueError: the description contains anything but tuples, lists and dicts with plain keys.
     """
     _checked(text)
 
 
 def check_inputs(text: str) -> None:
-    """Check how inputs are nested: as `check_outputs`, and the names of keyword arguments must be identifiers.
+    """Check how inputs are nested: like `check_outputs`, but the names of keyword arguments must be identifiers.
 
     Raises:
-        ValueError: there is anything else.
+        ValueError: the description contains anything else.
     """
     match _checked(text):
         case {"children_spec": [_, {"type": kind, "context": str(keys)}]} if kind in _DICTS:
@@ -72,4 +72,4 @@ def _is_key(key: object) -> bool:
 
 def _wrong(text: str) -> ValueError:
     found = re.sub(r'[^A-Za-z0-9_.:,"\[\] ]', "", text)
-    return ValueError(f"its inputs or outputs are nested in other ways than in tuples, lists and dicts: {found:.200}")
+    return ValueError(f"its inputs or outputs are nested in something other than tuples, lists and dicts: {found:.200}")

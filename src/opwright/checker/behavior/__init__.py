@@ -1,1 +1,1 @@
-"""Checks an operator's behavior beyond the numbers of one call: memory, threads, repetition, its fake kernel."""
+"""Checks an operator's behavior beyond the results of one call: memory, threads, repetition, its fake kernel."""

@@ -1,4 +1,4 @@
-"""Finds calls in which an option selects another branch of the code than in the samples."""
+"""Finds calls in which an option selects a different branch of the code than in the samples."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
-# Calling each of them many times takes a second.
+# Calling each case many times takes a second.
 _MOST = 4
 
 
 def branches(subject: Subject, recorder: Recorder) -> list[Case]:
-    """The variations with another flag, string or None that the reference accepts and that ended no process.
+    """The variations with another flag, string or None that the reference accepts and that crashed no process.
 
-    There is one for each value, and none in a quick check.
+    There is one per value, and none in a quick check.
     """
     if subject.options.quick:
         return []

@@ -1,4 +1,4 @@
-"""Captures a call in a CUDA graph, and replays it with other numbers in the memory of its arguments."""
+"""Captures a call in a CUDA graph, and replays it with other values in the memory of its arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from opwright.checker.cases.case import Case
     from opwright.checker.subject import Subject
 
-# PyTorch's own way to say that an operator cannot be captured, from 2.12 on.
+# PyTorch's tag for operators that cannot be captured, since 2.12.
 _UNSAFE = "cudagraph_unsafe"
 
 
@@ -29,23 +29,23 @@ class CapturedCall:
         call: enqueues work on the current stream, and returns its results.
 
     Attributes:
-        results: the results, which each replay computes anew.
+        results: the results, which each replay computes again.
 
     Raises:
-        CaptureError: it cannot be captured.
+        CaptureError: the call cannot be captured.
     """
 
     def __init__(self, call: Callable[[], list[Any]]) -> None:
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
-            call()  # what is loaded and allocated in the first call cannot be captured
+            call()  # loading and allocating in the first call cannot be captured
         torch.cuda.synchronize()
         self._graph = torch.cuda.CUDAGraph()
         self.results: list[Any] = []
         errors: list[Exception] = []
         try:
             with torch.cuda.graph(self._graph):
-                # An error in between is kept: the end of the capture raises another one, which says less.
+                # An earlier error is kept: ending the capture raises another one, which is less specific.
                 try:
                     self.results = call()
                 except Exception as error:
@@ -56,13 +56,13 @@ class CapturedCall:
             raise CaptureError(first_line(errors[0])) from errors[0]
 
     def replay(self) -> None:
-        """Compute the results for what the memory of the arguments contains now."""
+        """Compute the results for the current contents of the arguments."""
         self._graph.replay()
         torch.cuda.synchronize()
 
 
 def why_not_captured(subject: Subject, case: Case) -> str:
-    """Why the operator need not be captured: it says so, or its reference waits for the GPU; empty if it must be."""
+    """Return why the operator need not be captured: a tag, or a reference that waits; empty if it must be."""
     if _UNSAFE in {tag.name for tag in subject.overload.tags}:
         return f"it has the tag {_UNSAFE}"
     before = torch.cuda.get_sync_debug_mode()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# On a busy machine, a process may wait this many times as long as it works.
+# On a busy machine, a process may wait this many times longer than it runs.
 _BUSY = 10
 
 
@@ -23,18 +23,18 @@ def run_concurrently(
 ) -> str | None:
     """Call each caller repeatedly in a separate thread until one reports a fault.
 
-    Limits are in processor time of this process, so that other load does not shorten a run, up to tenfold wall time.
+    Limits are in CPU time of this process, so that other load does not shorten a run, up to ten times that wall time.
 
     Args:
-        callers: what each thread calls repeatedly; it returns a fault, or None.
-        times: the least number of calls of each. The first to finish continue until the last one has: on a busy machine
-            they could otherwise run one after the other.
-        least_s: the least number of seconds to run.
-        most_s: the number of seconds after which no caller is called again.
-        prepare: called once in each thread before any of them starts, in one thread at a time.
+        callers: the function that each thread calls repeatedly; it returns a fault, or None.
+        times: the minimum number of calls per thread. Threads that finish early continue until the last one has: on a
+            busy machine, they could otherwise run one after the other.
+        least_s: the minimum number of seconds to run.
+        most_s: the number of seconds after which no further call starts.
+        prepare: called once in each thread, one thread at a time, before any caller starts.
 
     Returns:
-        The first fault; None if there was none.
+        The first fault, or None.
     """
     found: list[str] = []
     done = [0] * len(callers)
@@ -43,7 +43,7 @@ def run_concurrently(
     started, worked = time.monotonic(), time.process_time()
 
     def seconds() -> float:
-        # A caller that only waits must end too.
+        # A caller that only waits must stop too.
         return max(time.process_time() - worked, (time.monotonic() - started) / _BUSY)
 
     def go_on(at: int) -> None:
@@ -51,7 +51,7 @@ def run_concurrently(
             with one_at_a_time:
                 prepare()
         finally:
-            ready.wait()  # also after an error: the others wait for this thread
+            ready.wait()  # even after an error, because the others wait for this thread
         while not found and (spent := seconds()) < most_s:
             if spent >= least_s and min(done) >= times:
                 return

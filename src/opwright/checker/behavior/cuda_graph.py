@@ -1,4 +1,4 @@
-"""Checks that a call can be captured in a CUDA graph, and that replays compute with the numbers that are there then."""
+"""Checks that a call can be captured in a CUDA graph, and that replays use the current values of its arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REPLAYS = 2
 
 
 def check_cuda_graph(subject: Subject, recorder: Recorder) -> None:
-    """Capture calls of the operator, and replay each with other numbers."""
+    """Capture calls of the operator, and replay each with other values."""
     if subject.device != "cuda":
         return
     for case in subject.samples[:_MOST_CASES]:
@@ -32,22 +32,22 @@ def check_cuda_graph(subject: Subject, recorder: Recorder) -> None:
         code = graph_code(lines, call, case)
         step = f"{case.name}: captured in a CUDA graph"
         if not recorder.begin(step, code) or not is_right_alone(subject, case):
-            continue  # if the call alone is wrong, other steps report it
+            continue  # other steps report a call that is wrong by itself
         if why_not := why_not_captured(subject, case):
             recorder.note(f"no call was captured in a CUDA graph: {why_not}")
             return
         try:
             fault = _replayed(subject, case)
         except CaptureError as error:
-            recorder.end_process(Failure(Kind.GRAPH, step, code, str(error), "a call that is captured"))
+            recorder.end_process(Failure(Kind.GRAPH, step, code, str(error), "a call that can be captured"))
         if fault is None:
             recorder.ok()
         else:
-            recorder.fail(Failure(Kind.GRAPH, step, code, f"replayed with other numbers: {fault.got}", fault.expected))
+            recorder.fail(Failure(Kind.GRAPH, step, code, f"replayed with other values: {fault.got}", fault.expected))
 
 
 def _replayed(subject: Subject, case: Case) -> Failure | None:
-    """The fault in what replays return; None if they are right.
+    """Return the fault in the results of replays; None if they are right.
 
     Raises:
         CaptureError: the call cannot be captured.
@@ -57,7 +57,7 @@ def _replayed(subject: Subject, case: Case) -> Failure | None:
     captured = CapturedCall(lambda: subject.enqueue(arguments))
     for number in range(1, _REPLAYS + 1):
         contents.move(number)
-        # As they are before the call, which may write to them.
+        # Cloned before the call, which may write to them.
         given = pytree.tree_map_only(Tensor, Tensor.clone, arguments)
         replayed = Case(f"{case.name}, replayed ({number})", case.family, given)
         captured.replay()

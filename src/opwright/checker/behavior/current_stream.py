@@ -1,4 +1,4 @@
-"""Checks that a call works on PyTorch's current stream: it waits for its arguments there, and what follows for it."""
+"""Checks that a call runs on PyTorch's current stream, after the work before it and before the work after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
-# Each takes tens of milliseconds.
+# Each case takes tens of milliseconds.
 _MOST_CASES = 3
 
 
@@ -28,7 +28,7 @@ def check_current_stream(subject: Subject, recorder: Recorder) -> None:
         code = late_stream_code(lines, call, case)
         step = f"{case.name}: on a stream on which its arguments arrive late"
         if not recorder.begin(step, code) or not is_right_alone(subject, case):
-            continue  # if the call alone is wrong, other steps report it
+            continue  # other steps report a call that is wrong by itself
         arguments = case.fresh()
         try:
             fault = subject.judge(case, on_late_stream(lambda given=arguments: subject.enqueue(given), arguments))  # type: ignore[misc]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_errors(subject: Subject, recorder: Recorder) -> None:
-    """Make each call that `@op.errors` lists, and compare the message of its error."""
+    """Make each call that `@op.errors` yields, and compare the message of its error."""
     for message, case in subject.errors:
         code = subject.code(case)
         if not recorder.begin(case.name, code, Kind.CRASH, case.group):

@@ -1,4 +1,4 @@
-"""Compares the fake kernel with the real one: shapes, dtypes, devices and strides, and no shared memory."""
+"""Compares the fake kernel with the real one: shapes, dtypes, devices, strides and aliasing."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from opwright.checker.steps import Steps
     from opwright.checker.subject import Subject
 
-# The fake kernel sees no numbers, so variations of the numbers do not matter. Eager mode checks rejections.
+# A fake kernel sees no values, so variations of values are left out. The eager runtime checks rejections.
 _NUMBERS = {
     *(Family.MAGNITUDE, Family.EDGE, Family.NUMBER, Family.SPECIAL, Family.INTEGER, Family.SHARED, Family.FAR),
     Family.BAD_DEVICE,
 }
-# A quick check compares this many variations, at about a millisecond each; a full one compares all, and pairs.
+# A quick check compares this many variations, about a millisecond each; a full check compares all, and pairs.
 _QUICK_CASES = 110
 # The number of random combinations of dtypes.
 _MIXED = 40
@@ -40,7 +40,7 @@ _DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.in
 
 
 def check_fake(steps: Steps) -> None:
-    """Compare the fake kernel's results with the real ones, for samples and other calls that eager mode accepts."""
+    """Compare the fake kernel's results with the real ones for the samples and their variations."""
     subject, recorder = steps.subject, steps.recorder
     for case in subject.samples:
         _check(steps, case)
@@ -52,7 +52,7 @@ def check_fake(steps: Steps) -> None:
 
 
 def _variations(subject: Subject) -> Iterator[Case]:
-    """Variations of the samples: each family in turn, so that a few of them already cover all families."""
+    """Yield variations of the samples, alternating between families, so that a few of them cover all families."""
     quick = subject.options.quick
     families: dict[Family, list[Case]] = {}
     for case in subject.varied:
@@ -71,7 +71,7 @@ def _variations(subject: Subject) -> Iterator[Case]:
 
 
 def _mixed_dtypes(subject: Subject, choose: random.Random, count: int) -> Iterator[Case]:
-    """The first sample with a random dtype for each tensor: PyTorch's own operators would promote them."""
+    """Yield the first sample with a random dtype for each tensor; PyTorch's own operators would promote them."""
     sample = subject.samples[0]
     found = dict(tensors(sample.arguments))
     paths = [path for path, tensor in found.items() if not tensor.is_complex() and path not in subject.op.mutates]
@@ -93,12 +93,12 @@ def _mixed_dtypes(subject: Subject, choose: random.Random, count: int) -> Iterat
 
 
 def _check(steps: Steps, case: Case) -> bool:
-    """Compare one case; False if further cases would add nothing."""
+    """Compare one case. Returns False if further cases would show nothing new."""
     subject, recorder = steps.subject, steps.recorder
     call = repro.instead(subject, case, _written)
     step = f"{case.name}, real and fake"
     if not recorder.begin(step, call, group=case.group):
-        return True  # it ended an earlier process; other cases may not
+        return True  # this case crashed an earlier process; others may work
     try:
         real = subject.call(case.fresh())
     except Exception as error:
@@ -111,8 +111,8 @@ def _check(steps: Steps, case: Case) -> bool:
         with mode:
             fake = subject.call(arguments)
     except Exception as error:
-        # Either the reference rejects the call too, and eager mode reports that the kernel does not; or torch.compile
-        # raises the same error, as for x[x > 0] of a single number.
+        # Either the reference rejects the call too, and the eager runtime reports that the kernel does not; or
+        # torch.compile raises the same error, as for x[x > 0] with a single element.
         is_open = isinstance(error, DataDependentOutputException) and not case.claimed
         if is_open or subject.expected(case).refusal:
             return True
@@ -130,7 +130,7 @@ def _check(steps: Steps, case: Case) -> bool:
 def _difference(
     real: list[Any], fake: list[Any], arguments: dict[str, Any], written: int
 ) -> tuple[Kind, str, str] | None:
-    """How the fake results differ from the real ones: (kind, got, expected); None if they do not."""
+    """Return how the fake results differ from the real ones as (kind, got, expected); None if they agree."""
     pairs = list(itertools.zip_longest(pytree.tree_leaves(real), pytree.tree_leaves(fake)))
     sizes = OpenSizes(pairs)
     for at, (own, other) in enumerate(pairs):
@@ -142,20 +142,20 @@ def _difference(
     given = {tensor.untyped_storage()._cdata for tensor in derive.tensors(arguments)}
     returned = fake[: len(fake) - written]
     if any(tensor.untyped_storage()._cdata in given for tensor in derive.tensors(returned)):
-        return Kind.ALIAS, "the fake kernel: a result in the memory of an argument", "the operator: fresh memory"
+        return Kind.ALIAS, "the fake kernel: a result that shares memory with an argument", "the operator: new memory"
     return None
 
 
 def _leaf_difference(real: Any, fake: Any, sizes: OpenSizes) -> tuple[Kind, str, str] | None:
     if not isinstance(real, Tensor) or not isinstance(fake, Tensor):
-        # A fake kernel knows only the type of a number; None is missing in both.
+        # A fake kernel returns only the type of a number; None must be None in both.
         same = type(real) is type(fake) and not isinstance(real, Tensor)
         return None if same else (Kind.FAKE_SHAPE, described(fake), described(real))
     if fake.dim() != real.dim() or not sizes.agree(fake.shape, real.shape):
         return Kind.FAKE_SHAPE, described(fake), described(real)
     if fake.dtype != real.dtype or fake.device != real.device:
         return Kind.FAKE_DTYPE, described(fake), described(real)
-    # The stride of a dimension without a second element is never used.
+    # The stride of a dimension of size 1 is never used.
     own, other = (
         [stride for stride, size in zip(one.stride(), real.shape, strict=True) if size > 1] if real.numel() else []
         for one in (real, fake)

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
-# A call that takes longer in the forked process does not end; the second is in calls of its parent, on a busy machine.
+# A call that takes longer in the forked process hangs. The second limit counts the parent's calls, for busy machines.
 _LONGEST_S = 30.0
 _LONGEST_IN_CALLS = 200
 
 
 def check_forked(subject: Subject, recorder: Recorder) -> None:
-    """Check that a process that is forked after calls can call the operator too, and gets the same results.
+    """Check that a process forked after calls of the operator can call it too, with the same results.
 
-    A forked process has none of its parent's threads, and inherits locks as they are. PyTorch sets the number of
-    threads to 1 in it, as a DataLoader does in its workers.
+    A forked process has none of its parent's threads, and inherits the state of locks. Its number of PyTorch threads is
+    set to 1, as in a worker of a DataLoader.
     """
     if recorder.failed or recorder.has_died or not _is_supported(subject):
         return
@@ -57,7 +57,7 @@ def _is_supported(subject: Subject) -> bool:
 
 
 def _fault(subject: Subject, case: Case) -> str | None:
-    """What is wrong with the call in a forked process; None if nothing is."""
+    """Return what is wrong with the call in a forked process; None if nothing is."""
     try:
         subject.call(case.fresh())  # with several threads, which a forked process does not inherit
         started = time.perf_counter()
@@ -74,11 +74,11 @@ def _fault(subject: Subject, case: Case) -> str | None:
     sender.close()
     try:
         if not receiver.poll(_LONGEST_S + once * _LONGEST_IN_CALLS):
-            return "the call did not end"
+            return "the call did not return"
         content = receiver.recv_bytes()
     except EOFError:
         process.join()
-        return f"the process ended during the call, with exit code {process.exitcode}"
+        return f"the process exited during the call, with exit code {process.exitcode}"
     finally:
         process.kill()
         process.join()
@@ -89,7 +89,7 @@ def _fault(subject: Subject, case: Case) -> str | None:
 
 
 def _call(subject: Subject, arguments: dict[str, Any], sender: Connection) -> None:
-    """Call the operator, and send its results; this runs in the forked process."""
+    """Call the operator in the forked process, and send its results."""
     torch.set_num_threads(1)
     message: dict[str, Any] = {"error": "", "results": []}
     try:

@@ -1,4 +1,4 @@
-"""Has operator libraries fill the tensors that `opwright/empty.h` allocates, as PyTorch fills its own."""
+"""Makes operator libraries fill the tensors that `opwright/empty.h` allocates, as PyTorch fills its own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def fill_new_tensors(*, on: bool) -> Iterator[None]:
-    """Fill them as PyTorch's settings say while this is active, or leave them as they are.
+    """Fill new tensors as PyTorch's settings specify in this context, or leave them uninitialised.
 
-    It reaches every library that is open in this process and includes the header.
+    This affects every library that is loaded in this process and includes the header.
     """
     switches = _switches(opened_and_closed())
     before = [switch(on) for switch in switches]
@@ -30,12 +30,12 @@ def fill_new_tensors(*, on: bool) -> Iterator[None]:
 
 @functools.lru_cache(maxsize=1)
 def _switches(_counts: tuple[int, int]) -> list[Any]:
-    """The function for this that each such library exports; found again after a library was opened or closed."""
+    """The switch that each such library exports; looked up again after a library was opened or closed."""
     found = {}
     for opened in open_shared_objects():
         with contextlib.suppress(AttributeError):
             switch = opened.opwright_fill_new_tensors
             switch.argtypes, switch.restype = (ctypes.c_bool,), ctypes.c_bool
-            # A library that links another one has its function as well.
+            # A library that links to another one also exports the function of that one.
             found[ctypes.cast(switch, ctypes.c_void_p).value] = switch
     return list(found.values())

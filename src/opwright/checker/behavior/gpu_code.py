@@ -1,4 +1,4 @@
-"""Writes lines of Python that make a call on a stream, on another GPU or in a CUDA graph, ready to paste."""
+"""Writes repros of calls on a stream, on another GPU or in a CUDA graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from opwright.checker.cases.case import Case
 
 _GIVEN = "given = [one.detach() for one in torch.utils._pytree.tree_leaves([{names}]) if isinstance(one, torch.Tensor)]"
-# As `MemoryContents.move` does it.
+# Like `MemoryContents.move`.
 _MOVED = (
     "for one in given:",
     "    one.copy_((one.flatten().roll(1) * (0.5 if one.is_floating_point() else 1)).to(one.dtype).view_as(one))",
@@ -25,7 +25,7 @@ def late_stream_code(lines: Sequence[str], call: str, case: Case) -> str:
 
     Args:
         lines: the lines before the call.
-        call: the expression that calls.
+        call: the expression of the call.
         case: the call.
     """
     return "\n".join(
@@ -47,18 +47,18 @@ def late_stream_code(lines: Sequence[str], call: str, case: Case) -> str:
 
 
 def graph_code(lines: Sequence[str], call: str, case: Case) -> str:
-    """Lines that capture a call in a CUDA graph, replay it with other numbers, and compare it with a call for them.
+    """Lines that capture a call in a CUDA graph, replay it with other values, and compare it with a plain call.
 
     Args:
         lines: the lines before the call.
-        call: the expression that calls.
+        call: the expression of the call.
         case: the call.
     """
     return "\n".join(
         [
             *(*lines, _given(case), "torch.cuda.synchronize()"),
             "with torch.cuda.stream(torch.cuda.Stream()):",
-            f"    {call}  # what is loaded in the first call cannot be captured",
+            f"    {call}  # loading in the first call cannot be captured",
             "torch.cuda.synchronize()",
             "graph = torch.cuda.CUDAGraph()",
             "with torch.cuda.graph(graph):",
@@ -72,7 +72,7 @@ def graph_code(lines: Sequence[str], call: str, case: Case) -> str:
 
 
 def other_gpu_code(lines: Sequence[str], call: str, case: Case) -> str:
-    """Lines that make a call on the second GPU while the first one is the current one."""
+    """Lines that make a call on the second GPU while the first one is current."""
     names = _names(case)
     moved = f"torch.utils._pytree.tree_map_only(torch.Tensor, lambda one: one.to('cuda:1'), [{', '.join(names)}])"
     return "\n".join([*lines, f"{', '.join(names)}, = {moved}", call])
@@ -83,5 +83,5 @@ def _given(case: Case) -> str:
 
 
 def _names(case: Case) -> list[str]:
-    """The variables of the arguments that hold tensors."""
+    """The variables of the arguments that contain tensors."""
     return [variable(name) for name, value in case.arguments.items() if derive.tensors(value)]

@@ -1,4 +1,4 @@
-"""Calls the operator with arguments in read-only memory, and directly before or after a page that cannot be read."""
+"""Calls the operator with arguments in read-only memory, and directly before or after an inaccessible page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _NOTHING, _READ = 0, mmap.PROT_READ
 _CASES = 40
 _QUICK_CASES = 12
-# Further cases, drawn from all that vary numbers or layouts, whose memory is only guarded.
+# Further cases, drawn from the variations of values and layouts, which are not called with read-only memory.
 _DRAWN = 400
 _QUICK_DRAWN = 40
 _LAYOUTS = (Family.STRIDES, Family.OFFSET)
@@ -33,7 +33,7 @@ _MOST_BYTES = 2**24
 
 
 class _Place(enum.Enum):
-    """Where the arguments of a call lie."""
+    """Where the arguments of a call are placed."""
 
     BEFORE_A_PAGE = "before a page"
     AFTER_A_PAGE = "after a page"
@@ -41,16 +41,16 @@ class _Place(enum.Enum):
 
 
 def check_guarded_memory(subject: Subject, recorder: Recorder) -> None:
-    """Call the operator with arguments at the end of guarded memory, at its start, and in read-only memory.
+    """Call the operator with arguments at the end and at the start of guarded memory, and in read-only memory.
 
-    A call that writes to an argument, even if it restores it, or that reads outside of it, ends the process.
+    A call that writes to an argument, even if it restores it, or that reads out of bounds, crashes the process.
     """
-    if subject.device != "cpu" or recorder.has(Kind.LATE):  # a late write would end the process in another step
+    if subject.device != "cpu" or recorder.has(Kind.LATE):  # a late write would crash the process in another step
         return
     quick = subject.options.quick
     cases = [*subject.samples, *(case for case in subject.varied if case.size is not None)]
     first = cases[: _QUICK_CASES if quick else _CASES]
-    # A kernel that ignores strides reads outside of an expanded tensor, which shows nothing new.
+    # A kernel that ignores strides reads past the end of an expanded tensor, which is not a new fault.
     left_out = (*_BAD, *(_LAYOUTS if recorder.has(Kind.STRIDES, Kind.OFFSET) else ()))
     others = [case for case in subject.varied if case.size is None and case.family not in left_out]
     count = min(_QUICK_DRAWN if quick else _DRAWN, len(others))
@@ -91,24 +91,24 @@ def _call(subject: Subject, case: Case, place: _Place) -> None:
 
 
 def _moved(tensor: Tensor, pages: list[_Pages], place: _Place) -> Tensor:
-    """`tensor` with a copy of its memory in separate pages."""
+    """A view like `tensor` of a copy of its memory in separate pages."""
     nbytes = tensor.untyped_storage().nbytes()
     if tensor.numel() == 0 or tensor.is_meta or tensor.is_conj() or tensor.is_neg():
         return tensor
     pages.append(_Pages(nbytes))
     storage = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
     copy = pages[-1].tensor(nbytes, at_start=place is _Place.AFTER_A_PAGE).copy_(storage)
-    # An odd number of bytes at the end of the pages would leave the elements unaligned.
+    # An odd number of bytes at the end of the pages would misalign the elements.
     elements = copy[0 if place is _Place.AFTER_A_PAGE else nbytes % tensor.element_size() :]
     whole = elements[: elements.numel() // tensor.element_size() * tensor.element_size()].view(tensor.dtype)
     return whole.as_strided(tensor.shape, tensor.stride(), whole.storage_offset() + tensor.storage_offset())
 
 
 class _Pages:
-    """Memory between two pages that cannot be read.
+    """Memory between two inaccessible pages.
 
     Args:
-        nbytes: the number of bytes that are used.
+        nbytes: the number of bytes to use.
     """
 
     def __init__(self, nbytes: int) -> None:
@@ -118,7 +118,7 @@ class _Pages:
         self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
 
     def tensor(self, nbytes: int, *, at_start: bool) -> Tensor:
-        """The first or the last `nbytes` between the guard pages."""
+        """The first or last `nbytes` between the guard pages."""
         first = mmap.PAGESIZE if at_start else mmap.PAGESIZE + self._size - nbytes
         return torch.frombuffer(self._memory, dtype=torch.uint8)[first : first + nbytes]
 

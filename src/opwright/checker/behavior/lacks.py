@@ -1,4 +1,4 @@
-"""What an operator that somebody else registers lacks for a runtime: a gradient, or a fake kernel."""
+"""What an operator of an external library lacks for a runtime: a gradient, or a fake kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opwright.loader.kernels import has_fake_kernel, has_kernel
 if TYPE_CHECKING:
     from opwright.checker.subject import Subject
 
-# What PyTorch raises where native code reads the memory of a tensor that has none.
+# The errors that PyTorch raises if native code reads the memory of a tensor that has none.
 _READS_MEMORY = re.compile(
     r"data pointer|data_ptr|doesn't have storage|does not have storage|data is not allocated yet"
     r"|Cannot call \w+\(\) on tensor with symbolic"
@@ -25,9 +25,9 @@ _READS_MEMORY = re.compile(
 
 
 def lack(subject: Subject, runtime: str) -> str:
-    """What the operator lacks to run in `runtime`, and how to add it; empty if it lacks nothing.
+    """Return what the operator lacks to run in `runtime` and how to add it; empty if it lacks nothing.
 
-    Only operators that somebody else registers can lack something: opwright registers both for its own.
+    Only operators of external libraries can lack something: opwright registers both for its own.
     """
     if not subject.is_external:
         return ""
@@ -39,12 +39,12 @@ def lack(subject: Subject, runtime: str) -> str:
             "declare in op.py that there is none: differentiable=()"
         )
     if runtime_row(runtime).needs_fake and not runs_on_fake_tensors(subject):
-        return "no fake kernel, which gives shapes without numbers: register it with torch.library.register_fake"
+        return "no fake kernel, which computes shapes without data: register it with torch.library.register_fake"
     return ""
 
 
 def runs_on_fake_tensors(subject: Subject) -> bool:
-    """Whether the first sample gives a result, or an error that does not come from a missing fake kernel."""
+    """Return whether the first sample returns a result, or fails for another reason than a missing fake kernel."""
     if not subject.is_external:
         return True
     if not has_fake_kernel(subject.op):
@@ -57,6 +57,6 @@ def runs_on_fake_tensors(subject: Subject) -> bool:
     except UnsupportedOperatorException:
         return False
     except Exception as error:
-        # A kernel for every device that reads memory itself, instead of calling other operators.
+        # A kernel for all devices that reads memory directly instead of calling other operators.
         return _READS_MEMORY.search(str(error)) is None
     return True

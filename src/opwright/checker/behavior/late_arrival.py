@@ -1,4 +1,4 @@
-"""Has the arguments of a call arrive late on a stream: who does not wait for that stream reads other numbers."""
+"""Delays the arguments of a call on a stream: a kernel that does not wait for that stream reads other values."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from opwright.checker.cases.memory_contents import MemoryContents
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# How long the GPU waits before the arguments arrive, in cycles of its clock: tens of milliseconds at one or two GHz. A
-# launch takes the processor microseconds.
+# How long the GPU waits before the arguments arrive, in clock cycles: tens of milliseconds at one or two GHz. A launch
+# takes the CPU microseconds.
 _CYCLES = 10**8
-# For a call that takes the processor longer.
+# For a call that takes the CPU longer.
 _MORE_CYCLES = 10**9
 
 
 def on_late_stream(call: Callable[[], list[Any]], arguments: dict[str, Any]) -> list[Any]:
-    """What `call` returns on a stream on which the numbers of `arguments` arrive late: until then, they are others.
+    """Run `call` on a stream on which the values of `arguments` arrive late, and return its results.
 
     Args:
         call: enqueues work on the current stream, and returns its results.
-        arguments: what it reads, by name.
+        arguments: what it reads, by name. They contain other values until the real ones arrive.
     """
     contents = MemoryContents(arguments)
     stream = torch.cuda.Stream()
-    # What a first call loads and allocates waits for the GPU itself, and would let the numbers arrive.
+    # A first call loads and allocates, which waits for the GPU: the values would have arrived by then.
     _on_stream(stream, 0, call, contents)
     found, was_late = _on_stream(stream, _CYCLES, call, contents)
-    # A call that waits for its stream returns after the numbers have arrived, however long that takes.
+    # A call that waits for its stream always returns after the values have arrived.
     return found if was_late else _on_stream(stream, _MORE_CYCLES, call, contents)[0]
 
 
 def _on_stream(
     stream: torch.cuda.Stream, cycles: int, call: Callable[[], list[Any]], contents: MemoryContents
 ) -> tuple[list[Any], bool]:
-    """The results, and whether the numbers had not arrived yet when the call returned."""
+    """Return the results, and whether the call returned before the values arrived."""
     contents.move(1)
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
@@ -49,8 +49,8 @@ def _on_stream(
         contents.restore()
         with poisoned():  # memory may still contain the results of an earlier call
             results = call()
-        # Work that is enqueued behind the call sees its results as they are then.
+        # Work enqueued after the call sees its results as they are at that point of the stream.
         found: list[Any] = pytree.tree_map_only(Tensor, lambda result: result.detach().clone(), results)
         was_late = not stream.query()
-    torch.cuda.synchronize()  # not only the stream: a kernel elsewhere may still use the arguments
+    torch.cuda.synchronize()  # not just the stream: a kernel on another one may still use the arguments
     return found, was_late

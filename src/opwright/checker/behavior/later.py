@@ -1,4 +1,4 @@
-"""Checks results at later times: after the call returns, in reused memory, and after many calls."""
+"""Checks results some time after the call, in reused memory, and after many calls."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
-# How long a result is watched after the call has returned.
+# How long after the call its result is read again.
 _WATCHED_S = 0.25
-# Calls in the same memory: each changes one number of each tensor, which a fingerprint of a few numbers misses.
+# Calls in the same memory: each changes one value per tensor, which a cache keyed by a few values misses.
 _SAME_MEMORY = 12
-# Multiples of _LOOK_EVERY: the last results are judged.
+# Multiples of _LOOK_EVERY, so that the last results are compared.
 _MANY_CALLS = 20079
 _QUICK_MANY_CALLS = 3007
 _MANY_S = 4.0
 _QUICK_MANY_S = 0.7
 _LOOK_EVERY = 97
-# At least this many calls are made, unless they take this many times as long as planned.
+# At least this many calls are made, unless they take _PATIENCE times longer than planned.
 _FEWEST_CALLS = 1200
 _PATIENCE = 10
-# Much less than the time limit of a step: a call that waits, or a loaded machine, ends the loop and not the process.
+# Far below a step's time limit: calls that wait, or a loaded machine, must stop the loop and not the process.
 _MOST_WALL_S = 60.0
 
 
@@ -56,10 +56,10 @@ def check_finality(subject: Subject, recorder: Recorder, cases: Iterable[Case]) 
 def check_later(subject: Subject, recorder: Recorder) -> None:
     """Check that results depend only on contents, and stay right over many calls."""
     if recorder.has(Kind.LATE):
-        return  # numbers that are not final yet differ from call to call
+        return  # values that are not final yet differ from call to call
     for case in (*subject.samples, *branches(subject, recorder)):
         code = subject.code(case)
-        if recorder.begin(f"{case.name}: in the same memory with other numbers", code, group=case.group):
+        if recorder.begin(f"{case.name}: in the same memory with other values", code, group=case.group):
             _check_same_memory(subject, recorder, case, code)
     case = subject.samples[0]
     code = subject.code(case)
@@ -70,7 +70,7 @@ def check_later(subject: Subject, recorder: Recorder) -> None:
 def _check_final(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
     arguments = case.fresh()
     try:
-        # What is not written yet must not look like the result of an earlier call.
+        # Elements that are not written yet must not look like the result of an earlier call.
         with poisoned(), _one_processor():
             results = subject.call(arguments)
     except Exception:
@@ -78,14 +78,14 @@ def _check_final(subject: Subject, recorder: Recorder, case: Case, code: str) ->
     kept = copies(results)
     time.sleep(_WATCHED_S)
     if not all(map(same_numbers, pytree.tree_leaves(results), pytree.tree_leaves(kept))):
-        changed = difference(results, kept) or "other numbers within rounding"
+        changed = difference(results, kept) or "other values within rounding"
         got = f"{_WATCHED_S:g} s after the call returned, the result has changed to {changed}"
-        recorder.fail(Failure(Kind.LATE, case.name, code, got, "the numbers that it had when the call returned"))
+        recorder.fail(Failure(Kind.LATE, case.name, code, got, "the values that it had when the call returned"))
 
 
 @contextlib.contextmanager
 def _one_processor() -> Iterator[None]:
-    """Let this thread, and those that it starts, share one processor: who works on in another thread is late."""
+    """Run this thread and those it starts on one processor, so that work left to another thread finishes late."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -98,11 +98,11 @@ def _one_processor() -> Iterator[None]:
 
 
 def _check_same_memory(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
-    """Call the operator in the same memory several times, with one number of each tensor replaced before each call."""
+    """Call the operator in the same memory several times, and change one value of each tensor before each call."""
     arguments = case.fresh()
     choose = generator(subject.options.seed, case.name)
     for number in range(_SAME_MEMORY):
-        named = f"{case.name} with other numbers ({number})"
+        named = f"{case.name} with other values ({number})"
         before = Case(named, case.family, pytree.tree_map_only(Tensor, Tensor.clone, arguments))
         if subject.is_outside(before):
             return
@@ -114,7 +114,7 @@ def _check_same_memory(subject: Subject, recorder: Recorder, case: Case, code: s
         fault = None if wanted.refusal else subject.judge(before, results)
         if fault is not None and number > 0:  # other steps report a sample whose first result is wrong
             got = f"call number {number + 1}: {fault.got}"
-            loop = f"# repeatedly, each time with one number changed in the same memory:\n{code}"
+            loop = f"# repeatedly, each time with one value changed in the same memory:\n{code}"
             recorder.fail(
                 _fault_in_fresh_memory(subject, before) or Failure(Kind.STATE, case.name, loop, got, fault.expected)
             )
@@ -126,7 +126,7 @@ def _check_same_memory(subject: Subject, recorder: Recorder, case: Case, code: s
 
 
 def _fault_in_fresh_memory(subject: Subject, case: Case) -> Failure | None:
-    """The fault of one call in fresh memory: if there is one, earlier calls are not the cause."""
+    """The fault of one call in new memory, which earlier calls cannot have caused."""
     try:
         results = subject.call(case.fresh())
     except Exception:
@@ -135,7 +135,7 @@ def _fault_in_fresh_memory(subject: Subject, case: Case) -> Failure | None:
 
 
 def _change_one_number(arguments: dict[str, Any], choose: torch.Generator) -> None:
-    """Swap two numbers of each tensor, which keeps integers valid, and change floating-point ones."""
+    """Swap two elements of each tensor, which keeps integers valid, and scale one of them in floating-point tensors."""
     for _, tensor in tensors(arguments):
         if tensor.numel() < 1 or tensor.is_meta:
             continue
@@ -146,12 +146,12 @@ def _change_one_number(arguments: dict[str, Any], choose: torch.Generator) -> No
 
 
 def _check_many_calls(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
-    """Call the operator many more times than a warm-up takes, with changing contents, and check some results."""
+    """Call the operator far more often than a warm-up would, with two sets of values, and check some results."""
     choose = generator(subject.options.seed, case.name, "many calls")
     calls = [case.fresh() for _ in range(2)]
     for _ in range(4):
         _change_one_number(calls[1], choose)
-    names = (f"{case.name}, called often", f"{case.name} with other numbers, called often")
+    names = (f"{case.name}, called often", f"{case.name} with other values, called often")
     cases = [Case(name, case.family, given) for name, given in zip(names, calls, strict=True)]
     if any(subject.is_outside(one) or subject.expected(one).refusal for one in cases):
         return
@@ -162,9 +162,9 @@ def _check_many_calls(subject: Subject, recorder: Recorder, case: Case, code: st
         try:
             last = [subject.call(one.fresh()) for one in cases]
         except Exception as error:
-            if number > 1:  # otherwise it raises from the beginning, which other steps report
+            if number > 1:  # other steps report an operator that raises in the first call
                 got = f"after {2 * (number - 1)} calls: {first_line(error)}"
-                wanted = "a result, as from the calls before"
+                wanted = "a result, as from earlier calls"
                 recorder.fail(Failure(Kind.STATE, case.name, f"# repeatedly:\n{code}", got, wanted))
             return
         if number % _LOOK_EVERY:
@@ -178,7 +178,7 @@ def _check_many_calls(subject: Subject, recorder: Recorder, case: Case, code: st
 
 
 def _numbers_in_time(*, quick: bool) -> Iterator[int]:
-    """Count from 1, until there were enough calls or they have taken too long."""
+    """Count from 1 until enough calls were made or the time is up."""
     most, seconds = (_QUICK_MANY_CALLS, _QUICK_MANY_S) if quick else (_MANY_CALLS, _MANY_S)
     started, latest = time.process_time(), time.monotonic() + _MOST_WALL_S
     for number in range(1, most + 1):

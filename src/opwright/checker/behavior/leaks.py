@@ -1,4 +1,4 @@
-"""Checks the memory in use over many calls."""
+"""Checks that memory in use does not grow over many calls."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 _SECONDS = 1.0
 _LEAK_CALLS = 400
-_LEAK_BYTES = 16  # for each call; less is noise of the interpreter
+_LEAK_BYTES = 16  # per call; less is noise from the interpreter
 _ROUNDS = 4
-# A few calls of each variation show which of them to call many times.
+# A few calls of each variation show which variations to call many times.
 _FEW_CALLS = 8
 _VARIED_S = 4.0
 _QUICK_VARIED_S = 0.7
-# At least this many variations are called, unless they take this many times as long as planned.
+# At least this many variations are called, unless they take _PATIENCE times longer than planned.
 _FEWEST_VARIATIONS = 150
 _PATIENCE = 10
 
@@ -55,7 +55,7 @@ def check_memory_growth(subject: Subject, recorder: Recorder) -> None:
 
 
 def _by_turns(cases: list[Case]) -> list[Case]:
-    """`cases`, the first of each group before the second of any: those of one group often take the same branches."""
+    """Order `cases` by their position in their group: cases of one group often take the same branches."""
     count: Counter[str] = Counter()
     turns = []
     for case in cases:

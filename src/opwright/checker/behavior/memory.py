@@ -1,4 +1,4 @@
-"""Finds whether a result owns its memory, shares an argument's, or shows freed memory; and how much is in use."""
+"""Detects results in shared or freed memory, and measures the memory in use."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from opwright.spec import derive
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# The number of allocations: the allocator may return other memory of that size first.
+# The number of allocations: the allocator may return other chunks of that size first.
 _TRIES = 16
 _MORE_TRIES = 1024
 _MOST_BYTES = 2**23
-# The sizes of glibc's chunks are this many bytes apart.
+# The sizes of glibc's chunks are multiples of this many bytes.
 _GRAIN = 16
 
-# Typed here, not at the call: that allocates memory, perhaps the very memory to find.
+# Typed here and not at the call, because that allocates memory, possibly the freed memory to find.
 _libc = ctypes.CDLL(None)
 _libc.malloc.restype = ctypes.c_void_p
 _libc.malloc.argtypes = [ctypes.c_size_t]
@@ -29,7 +29,7 @@ _libc.free.argtypes = [ctypes.c_void_p]
 
 
 def address_range(tensor: Tensor) -> range:
-    """The addresses of the elements of `tensor`, and of the memory between them."""
+    """The address range of the elements of `tensor`, including gaps between them."""
     if tensor.numel() == 0 or tensor.device.type == "meta":
         return range(0)
     span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
@@ -58,11 +58,11 @@ def is_freed(results: Sequence[Any]) -> bool:
 
 def _is_handed_out(span: range) -> bool:
     count = len(span)
-    # A few first, without any other allocation: after a larger request, even that of a growing list, the allocator
-    # joins small free chunks to others, and the one to find is then far down its lists. It may be among those of the
-    # next size: if 16 bytes would be left over, glibc returns the whole chunk.
+    # A few allocations first, with no other allocation in between: after a larger request, even from a growing list,
+    # the allocator merges small free chunks, and the wanted one is then far down its lists. Chunks of the next size are
+    # included because glibc returns a whole chunk if only 16 bytes would remain.
     given = [(_libc.malloc(size), size) for size in (count, count + _GRAIN) for _ in range(_TRIES)]
-    # Smaller chunks too: a part of it may be in use already.
+    # Smaller chunks too: part of the freed memory may be in use already.
     given += [
         (_libc.malloc(size), size)
         for size in (count, count // 2, count // 8)
@@ -76,7 +76,7 @@ def _is_handed_out(span: range) -> bool:
 
 
 def same_bytes(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors contain the same bytes in all of their storage; NaN equals itself."""
+    """Whether the storages of two tensors contain the same bytes; NaN equals itself."""
     if one.device.type == "meta":
         return True
     mine, its = one.untyped_storage(), other.untyped_storage()
@@ -107,10 +107,10 @@ class _MallocInfo(ctypes.Structure):
 
 
 def bytes_in_use(*, collect: bool = True) -> int | None:
-    """The bytes that this process has allocated with malloc and not freed; None if glibc does not report them.
+    """The number of bytes that this process has allocated with malloc and not freed; None if glibc does not report it.
 
     Args:
-        collect: whether Python's garbage is collected first, which takes a hundred times as long as a short call.
+        collect: whether to run Python's garbage collector first, which takes a hundred times longer than a short call.
     """
     if collect:
         gc.collect()

@@ -1,4 +1,4 @@
-"""PyTorch's own test of registrations, `torch.library.opcheck`."""
+"""Runs PyTorch's own test of registrations, `torch.library.opcheck`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_with_opcheck(subject: Subject, recorder: Recorder) -> None:
-    """PyTorch's own test of registrations."""
+    """Run the tests of `torch.library.opcheck` that apply to the operator."""
     if recorder.failed:
         return
     tests = ["test_schema"]
@@ -40,5 +40,5 @@ def check_with_opcheck(subject: Subject, recorder: Recorder) -> None:
             recorder.ok()
         except Exception as error:
             recorder.fail(
-                Failure(Kind.OPCHECK, case.name, call, first_line(error), "no objection", detail=str(error)[:2000])
+                Failure(Kind.OPCHECK, case.name, call, first_line(error), "no error", detail=str(error)[:2000])
             )

@@ -24,7 +24,7 @@ _OTHER = torch.device("cuda", 1)
 
 
 def check_other_gpu(subject: Subject, recorder: Recorder) -> None:
-    """Call the operator with arguments on the second GPU while the first one is the current one."""
+    """Call the operator with arguments on the second GPU while the first one is current."""
     if subject.device != "cuda":
         return
     if torch.cuda.device_count() < 2:
@@ -48,7 +48,7 @@ def check_other_gpu(subject: Subject, recorder: Recorder) -> None:
 
 
 def _fault(subject: Subject, case: Case) -> tuple[str, str] | None:
-    """The result of the call, and the expected one; None if the result is right."""
+    """Return the wrong result and the expected one; None if the result is right."""
     there = pytree.tree_map_only(Tensor, lambda tensor: tensor.to(_OTHER), case.fresh())
     try:
         results = subject.call(there)
@@ -57,6 +57,6 @@ def _fault(subject: Subject, case: Case) -> tuple[str, str] | None:
         return first_line(error), "a result, as on the current GPU"
     elsewhere = [tensor for tensor in derive.tensors(results) if tensor.device != _OTHER]
     if elsewhere:
-        return described(elsewhere[0]), f"a result on {_OTHER}, as the arguments"
+        return described(elsewhere[0]), f"a result on {_OTHER}, like the arguments"
     fault = subject.judge(case, pytree.tree_map_only(Tensor, lambda tensor: tensor.to("cuda:0"), results))
     return None if fault is None else (fault.got, fault.expected)

@@ -1,4 +1,4 @@
-"""Checks that results own their memory: that no argument or other result shares it, and that it is not freed."""
+"""Checks that results own their memory: no argument or other result shares it, and it has not been freed."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ def _check(subject: Subject, recorder: Recorder, case: Case) -> None:
     if (shared := alias_fault(subject, case, arguments, results)) is not None:
         recorder.fail(shared)
     elif is_freed(_returned(subject, results)):
-        got = "a result in memory that the allocator reuses"
+        got = "a result in memory that was returned to the allocator"
         recorder.fail(Failure(Kind.FREED, case.name, code, got, "a result that owns its memory"))
 
 
 def alias_fault(subject: Subject, case: Case, arguments: dict[str, Any], results: list[Any]) -> Failure | None:
-    """The fault of a call whose results share memory with an argument, or with each other."""
+    """Return the fault of a call whose results share memory with an argument or with each other."""
     returned = _returned(subject, results)
     if shares_memory(returned, arguments):
-        got = "a result in the memory of an argument"
+        got = "a result that shares memory with an argument"
     elif any(shares_memory([one], [other]) for one, other in itertools.combinations(returned, 2)):
-        got = "two results in the same memory"
+        got = "two results that share memory"
     else:
         return None
-    declared = f"fresh memory: the schema {subject.op.schema} declares no alias"
+    declared = f"new memory: the schema {subject.op.schema} declares no alias"
     return Failure(Kind.ALIAS, case.name, subject.code(case), got, declared)
 
 
 def _returned(subject: Subject, results: list[Any]) -> list[Tensor]:
-    """The tensors that a call returned, without the arguments that it mutates."""
+    """The tensors that a call returned, except the arguments that it mutates."""
     return derive.tensors(results[: len(results) - len(subject.op.mutates)])

@@ -1,4 +1,4 @@
-"""Fills fresh memory with conspicuous values, so that an element that was never written is visible."""
+"""Fills new memory with conspicuous values, so that elements that were never written are visible."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def poisoned(*, on: bool = True) -> Iterator[None]:
-    """Fill every fresh tensor, also those of native code, with NaN or the largest integer while this is active."""
-    # A module whose class has the setting as a property, which a type checker cannot see.
+    """Fill every new tensor, including those of native code, with NaN or the largest integer in this context."""
+    # The module's class defines the setting as a property, which type checkers cannot see.
     settings: Any = torch.utils.deterministic
     mode = torch.get_deterministic_debug_mode()
     fill = settings.fill_uninitialized_memory
     with warnings.catch_warnings(), fill_new_tensors(on=on):
-        warnings.simplefilter("ignore")  # operators that are not deterministic would warn
-        # Not torch.use_deterministic_algorithms, which takes most of a second: it imports the compiler, to set it too.
+        warnings.simplefilter("ignore")  # nondeterministic operators would warn
+        # Not torch.use_deterministic_algorithms, which imports the compiler and takes most of a second.
         torch.set_deterministic_debug_mode("warn" if on else "default")
         settings.fill_uninitialized_memory = on
         try:

@@ -19,6 +19,7 @@ from opwright.checker.cases.case import Family
 from opwright.checker.cases.code import opening_code
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
+from opwright.toolchain.signals import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,8 +33,8 @@ _libm = ctypes.CDLL("libm.so.6") if sys.platform == "linux" else _libc
 _libc.setlocale.restype = ctypes.c_char_p
 _LC_ALL = 6
 _SIGNALS = tuple(number for number in range(1, 32) if number not in (signal.SIGKILL, signal.SIGSTOP))
-_SIGACTION_BYTES = 256  # more than the structure has anywhere; it begins with the handler
-# The library itself is an open file, and op.py with its samples may draw random numbers.
+_SIGACTION_BYTES = 256  # larger than the structure on any platform; the handler is its first field
+# Loading opens the library's file, and op.py and its samples may draw random numbers.
 _RANDOM = "PyTorch's random number generator"
 _MAY_CHANGE_IN_LOADING = ("open files", _RANDOM, "Python's random number generator")
 _CALLS = 4
@@ -45,9 +46,9 @@ _LONGEST_SHOWN = 100
 def check_process_state(subject: Subject, recorder: Recorder) -> None:
     """Compare the state of the process before and after the first calls of the operator in it.
 
-    The calls are the samples, and calls that should be rejected. A change by loading the library is a fault too.
+    The calls are the samples, and calls that should be rejected. Loading the library must not change the state either.
     """
-    subject.draws_random_numbers(subject.samples[0])  # PyTorch's threads start with the first parallel work
+    subject.draws_random_numbers(subject.samples[0])  # PyTorch starts its threads at the first parallel work
     torch.ones(2**20).sum()
     before = subject.state_before_loading or state()
     changes = differences(before, state())
@@ -67,7 +68,7 @@ def check_process_state(subject: Subject, recorder: Recorder) -> None:
 
 @contextlib.contextmanager
 def unchanged_state(subject: Subject, recorder: Recorder, case: Case) -> Iterator[None]:
-    """Check that the call of a variation inside, which may raise, does not change the state of the process either."""
+    """Check that the call of a variation in this context, which may raise, does not change the state of the process."""
     before, threads = state(), _threads()
     try:
         yield
@@ -75,7 +76,7 @@ def unchanged_state(subject: Subject, recorder: Recorder, case: Case) -> Iterato
         if differences(before, state()) or _threads() > threads:
             restore(before)
             if not recorder.has(Kind.PROCESS_STATE):
-                # Again: another thread may have changed it, and first calls may open files and start pools of threads.
+                # Repeated: another thread may have changed it, and first calls may open files and start thread pools.
                 _report(recorder, case.name, _changes(subject, case), subject.code(case))
 
 
@@ -85,7 +86,7 @@ def _report(recorder: Recorder, case: str, changes: dict[str, tuple[str, str]], 
 
 
 def _changes(subject: Subject, case: Case) -> dict[str, tuple[str, str]]:
-    """What some calls change in this process: the old and the new state by description."""
+    """Return what calls change in this process: the old and the new state, by description."""
     draws = subject.draws_random_numbers(case)
     before = state()
     printed = _call(subject, case)
@@ -106,7 +107,7 @@ def _changes(subject: Subject, case: Case) -> dict[str, tuple[str, str]]:
 
 
 def state() -> dict[str, Any]:
-    """The state of this process that a call might change, by description."""
+    """The state of this process that a call may change, by description."""
     found: dict[str, Any] = {}
     for what, ask in _QUESTIONS.items():
         with contextlib.suppress(OSError, AttributeError, RuntimeError):
@@ -115,7 +116,7 @@ def state() -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """What changed: the old and the new state as text, by description."""
+    """Return what changed: the old and the new state as text, by description."""
     changed = {}
     for what, was in before.items():
         now = after.get(what)
@@ -125,7 +126,7 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tupl
 
 
 def restore(before: dict[str, Any]) -> None:
-    """Restore what can be restored: a changed state would falsify further results, and hide later changes."""
+    """Restore as much as possible: a changed state would invalidate further results and hide later changes."""
     torch.set_flush_denormal(before["flushing of denormals to zero"])
     with contextlib.suppress(AttributeError, OSError):
         _libm.fesetround(before["the rounding mode"])
@@ -149,13 +150,13 @@ def restore(before: dict[str, Any]) -> None:
 
 
 def _shown(was: Any, now: Any) -> tuple[str, str]:
-    """Both states as text; long ones are reduced to what differs."""
+    """Return both states as text; long ones are reduced to the differences."""
     if isinstance(was, dict) and isinstance(now, dict):
         names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
         words = [", ".join(_entry(name, one) for name in names[:_MOST_SHOWN]) for one in (was, now)]
         return words[0], words[1]
     texts = str(was), str(now)
-    return texts if max(map(len, texts)) <= _LONGEST_SHOWN else ("another one", "changed")
+    return texts if max(map(len, texts)) <= _LONGEST_SHOWN else ("the earlier state", "changed")
 
 
 def _entry(name: str, state: dict[str, Any]) -> str:
@@ -166,7 +167,7 @@ def _entry(name: str, state: dict[str, Any]) -> str:
 
 
 def _call(subject: Subject, case: Case) -> str:
-    """Call the operator with `case`, which it may reject; returns what it prints to standard output."""
+    """Call the operator with `case`, which it may reject, and return what it prints to standard output."""
     with _standard_output() as read:
         with contextlib.suppress(Exception):
             subject.call(case.fresh())
@@ -175,7 +176,7 @@ def _call(subject: Subject, case: Case) -> str:
 
 @contextlib.contextmanager
 def _standard_output() -> Iterator[Callable[[], str]]:
-    """Redirect standard output to a file while this is active, and yield a function that reads it."""
+    """Redirect standard output to a file in this context, and yield a function that reads it."""
     kept = os.dup(1)
     with tempfile.TemporaryFile() as file:
         os.dup2(file.fileno(), 1)
@@ -213,7 +214,7 @@ def _flushes_denormals() -> bool:
 
 @dataclass(frozen=True)
 class _Action:
-    """The action of the system at a signal; two actions are equal if their handlers are."""
+    """The action for a signal; two actions are equal if their handlers are."""
 
     number: int
     handler: bytes
@@ -230,12 +231,12 @@ def _actions() -> dict[str, _Action]:
         structure = ctypes.create_string_buffer(_SIGACTION_BYTES)
         if _libc.sigaction(number, None, structure) == 0:
             handler = structure.raw[: ctypes.sizeof(ctypes.c_void_p)]
-            found[signal.Signals(number).name] = _Action(number, handler, structure.raw)
+            found[signal_name(number)] = _Action(number, handler, structure.raw)
     return found
 
 
 def _environment() -> dict[str, str]:
-    """The environment that native code sees; os.environ does not follow its changes."""
+    """The environment that native code sees; os.environ does not reflect changes by native code."""
     entries = ctypes.POINTER(ctypes.c_char_p).in_dll(_libc, "environ")
     found = {}
     at = 0
@@ -249,7 +250,7 @@ def _environment() -> dict[str, str]:
 def _files() -> dict[str, str]:
     found = {}
     for file in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):  # the folder itself was open while it was listed
+        with contextlib.suppress(OSError):  # the folder itself was open during the listing
             target = str(file.readlink())
             if target != f"/proc/{os.getpid()}/fd":
                 found[file.name] = target

@@ -1,4 +1,4 @@
-"""Checks that a repeated call returns the same results, and does not change earlier ones."""
+"""Checks that a repeated call returns the same results and does not change earlier ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
 
 _SAME = "the same as the first time"
-# Results that are kept while further calls are made.
+# The number and size of results that are kept during further calls.
 _MOST_CALLS = 64
 _MOST_BYTES = 2**26
 _SECONDS = 0.5
@@ -31,12 +31,12 @@ _SECONDS = 0.5
 def check_repetition(subject: Subject, recorder: Recorder) -> None:
     """Check that a repeated call returns the same results, and that a later call does not change earlier ones."""
     if recorder.has(Kind.LATE):
-        return  # numbers that are not final yet differ from call to call
+        return  # values that are not final yet differ from call to call
     for case in (*subject.samples, *branches(subject, recorder)):
         code = subject.code(case)
         if not recorder.begin(f"{case.name}: called again", code, group=case.group):
             continue
-        subject.expected(case)  # now: a reference that changes would later return the operator's results
+        subject.expected(case)  # computed now: a reference with state could later return the operator's results
         with poisoned():
             try:
                 first = subject.call(case.fresh())
@@ -44,7 +44,7 @@ def check_repetition(subject: Subject, recorder: Recorder) -> None:
                 continue
             kept = copies(first)
             if (overwritten := _overwritten(subject, case, first, kept)) is not None:
-                more = f"{code}  # and again, with other numbers, while the first result is kept"
+                more = f"{code}  # and again, with other values, while the first result is kept"
                 recorder.fail(Failure(Kind.STATE, case.name, more, overwritten, _SAME))
             try:
                 again = subject.call(case.fresh())
@@ -56,9 +56,9 @@ def check_repetition(subject: Subject, recorder: Recorder) -> None:
 
 
 def _overwritten(subject: Subject, case: Case, first: list[Any], kept: list[Any]) -> str | None:
-    """How later calls with other numbers change the results of the first one; None if they do not.
+    """Return how later calls with other values change the results of the first one; None if they do not.
 
-    All results are kept, as a caller may do: an operator may reuse its buffers only after several calls.
+    All results are kept, as a caller might: an operator may reuse its buffers only after several calls.
     """
     nbytes = sum(tensor.nbytes for tensor in derive.tensors([case.arguments, kept]))
     later: list[Any] = []
@@ -69,8 +69,8 @@ def _overwritten(subject: Subject, case: Case, first: list[Any], kept: list[Any]
             later.append((arguments, subject.call(arguments)))
         if not all(map(same_numbers, pytree.tree_leaves(first), pytree.tree_leaves(kept))):
             calls = f"{number} other calls" if number > 1 else "another call"
-            changed = difference(first, kept) or "other numbers within rounding"
-            return f"after {calls}, the first one's result reads: {changed}"
+            changed = difference(first, kept) or "other values within rounding"
+            return f"after {calls}, the first result changed to {changed}"
         if time.process_time() - started > _SECONDS:
             break
     return None

@@ -1,4 +1,4 @@
-"""Calls the operator with cases, and compares the results with the expected ones."""
+"""Calls the operator with each case, and compares its results with the expected ones."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
-# The content of poisoned memory.
-_POISON = "NaN or the largest integer, with which fresh memory was filled"
-# The families that vary where numbers lie in memory.
+# The contents of poisoned memory.
+_POISON = "NaN or the largest integer, with which new memory was filled"
+# The families that vary the layout in memory.
 _OF_THE_LAYOUT = (Family.STRIDES, Family.OFFSET, Family.SHARED)
-# The families that may take intermediate results out of the range of the reference.
+# The families that may overflow intermediate results of the reference.
 _OF_THE_MAGNITUDE = (Family.MAGNITUDE, Family.OPTION, Family.PAIR)
 # How long to wait before a wrong result is read again.
 _LATER_S = 0.05
-# Expected results of more elements are not kept for the other runtimes.
+# Expected results with more elements are not kept for the other runtimes.
 _KEPT_ELEMENTS = 2**16
-# Larger results are judged without a copy.
+# Larger results are compared without a copy.
 _COPIED_BYTES = 2**28
 
 
 def check_results(subject: Subject, recorder: Recorder, cases: Iterable[Case]) -> None:
-    """Check the results of all `cases`; the kind of a fault at a size depends on all sizes at which it occurs."""
+    """Check the results of `cases`; the kind of a fault at a size depends on all sizes at which it occurs."""
     sizes = SizePattern()
     for case in cases:
-        # Rows far apart are a stride too: if strides are ignored anyway, they show nothing new. Where the shape of the
-        # result depends on numbers, ignored strides make another shape.
+        # Rows that are far apart are strided too, so they show nothing new if strides are ignored. If the shape of the
+        # result depends on values, ignored strides change the shape.
         if case.family is Family.FAR and recorder.has(Kind.STRIDES, Kind.RESULT_TYPE):
             continue
         fault = _fault(subject, recorder, case)
@@ -69,7 +69,7 @@ def check_results(subject: Subject, recorder: Recorder, cases: Iterable[Case]) -
 
 
 def _smallest(subject: Subject, recorder: Recorder, case: Case, fault: Failure) -> Failure:
-    """`fault` as shown by the smallest failing case that was found."""
+    """The fault of the smallest failing case that was found."""
     if fault.kind not in OF_VALUES or not recorder.begin(f"{case.name}: made smaller", fault.repro, fault.kind):
         return fault
     faults = {case.name: fault}
@@ -92,7 +92,7 @@ def _smallest(subject: Subject, recorder: Recorder, case: Case, fault: Failure) 
 
 
 def _fault(subject: Subject, recorder: Recorder, case: Case) -> Failure | None:
-    """The fault of one case; a case without one is counted."""
+    """Return the fault of one case; None, after counting the case, if it has none."""
     code = subject.code(case)
     crash = Kind.INDEX_OVERFLOW if case.family is Family.FAR else Kind.CRASH
     if not recorder.begin(case.name, code, crash, case.group):
@@ -111,8 +111,8 @@ def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Outline) -> 
             results = subject.call(arguments)
     except Exception as error:
         if is_cuda_error(error) and not wanted.refusal:
-            # An operator that rejects arguments says which; this one has tried to launch a kernel for them.
-            goal = "a result, or an error that says what is wrong with the arguments"
+            # An operator that rejects arguments raises its own error; this one tried to launch a kernel for them.
+            goal = "a result, or an error that names the invalid argument"
             return Failure(Kind.LAUNCH, case.name, code, got=first_line(error), expected=goal, detail=str(error))
         if not case.claimed:
             recorder.rejected()
@@ -121,7 +121,7 @@ def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Outline) -> 
         return Failure(Kind.RAISES, case.name, code, got=first_line(error), expected=goal, detail=str(error))
     if not recorder.begin(f"{case.name}: reading the result", code, Kind.FREED, case.group):
         return None
-    # As it is now: a thread may still write to it.
+    # Copied immediately: a thread may still write to it.
     nbytes = sum(tensor.nbytes for tensor in derive.tensors(results))
     kept = copies(results) if nbytes <= _COPIED_BYTES else results
     misused = _written(subject, case, arguments, code) or alias_fault(subject, case, arguments, results)
@@ -130,16 +130,16 @@ def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Outline) -> 
     fault = subject.judge(case, kept)
     if fault is None:
         recorder.ok()
-    # Once a result was late, wrong numbers may be those that are not final yet.
+    # If a result was late before, these values may not be final yet either.
     return None if fault is None or recorder.has(Kind.LATE) else _refined(subject, recorder, case, results, kept, fault)
 
 
 def _refined(
     subject: Subject, recorder: Recorder, case: Case, results: list[Any], kept: list[Any], fault: Failure
 ) -> Failure:
-    """`fault` with the kind that a later read and further calls show: late, unwritten, or wrong with more threads."""
+    """Return `fault` with the kind found by a later read and further calls: late, unwritten or thread-dependent."""
     code = subject.code(case)
-    # A wrong index reads and writes anywhere, so further calls prove nothing.
+    # A wrong index may read and write anywhere, so further calls prove nothing.
     if case.family is Family.FAR or not recorder.begin(f"{case.name}: further calls", code, Kind.CRASH, case.group):
         return fault
     time.sleep(_LATER_S)
@@ -152,24 +152,24 @@ def _refined(
 
 
 def _shown_by_further_calls(subject: Subject, case: Case, results: list[Any], fault: Failure) -> dict[str, Any]:
-    """What further calls show about a fault, as changes of its attributes."""
+    """Return what further calls show about a fault, as new values of its attributes."""
     with threads(1):
         alone, _ = _called_again(subject, case)
     several, changes = _called_again(subject, case, results)
     if all(alone) and not all(several):
         return {"kind": Kind.THREADS, "got": f"with {torch.get_num_threads()} threads: {fault.got}"}
-    # A call that reads foreign memory may return other numbers each time, but not the right ones.
+    # A call that reads out of bounds may return other values each time, but never the right ones.
     if any(alone) or (changes and case.family not in _OF_THE_LAYOUT):
-        return {"kind": Kind.STATE, "got": f"{fault.got}, and other numbers when the call is repeated"}
+        return {"kind": Kind.STATE, "got": f"{fault.got}, and other values when the call is repeated"}
     if case.family in _OF_THE_LAYOUT and _fault_again(subject, case.contiguous(apart=True)) is not None:
         return {"kind": Kind.WRONG_RESULT}
     return {}
 
 
 def _called_again(subject: Subject, case: Case, results: list[Any] | None = None) -> tuple[list[bool], bool]:
-    """Whether each of two further calls is right, and whether one differs from `results`.
+    """Return whether each of two further calls is right, and whether any differs from `results`.
 
-    No call reuses the memory of another call's arguments: an operator may remember results by address.
+    No call reuses the memory of another call's arguments, because an operator may cache results by address.
     """
     kept: list[Any] = []
     are_right, changes = [], False
@@ -196,21 +196,21 @@ def _fault_again(subject: Subject, case: Case) -> Failure | None:
 
 
 def _can_judge(case: Case, wanted: Outline) -> bool:
-    """Whether the reference can judge the results of the case: PyTorch has the kernels, and its precision suffices."""
+    """Whether the reference can verify the results of the case: PyTorch has the kernels and enough precision."""
     if wanted.unknown:
         return False
     if wanted.refusal or case.family not in _OF_THE_MAGNITUDE:
         return True
     if not wanted.is_accurate:
         return False
-    # A reference that overflows even in float64 says nothing about a kernel that does not. But what is infinite at an
-    # option of zero, or at an integer, is meant.
+    # A reference that overflows even in float64 proves nothing about a kernel that does not. But an infinity at an
+    # option of zero, or at an integer, is intended.
     option = case.arguments.get(case.argument) if case.family is Family.OPTION else math.nan
     return wanted.is_finite or not are_finite(case.arguments) or not (isinstance(option, float) and option != 0)
 
 
 def _written(subject: Subject, case: Case, arguments: dict[str, Any], code: str) -> Failure | None:
-    """The failure of a call that wrote to an argument without declaring it."""
+    """Return the failure of a call that wrote to an argument without declaring it."""
     if writes_to_shared_memory(subject.op, case.arguments):
         return None
     for name, value in arguments.items():
@@ -223,13 +223,13 @@ def _written(subject: Subject, case: Case, arguments: dict[str, Any], code: str)
                     case.name,
                     code,
                     got=f"the call changed {name}",
-                    expected=f"{name} as it was: the schema {subject.op.schema} does not declare it as mutated",
+                    expected=f"{name} unchanged: the schema {subject.op.schema} does not declare it as mutated",
                 )
     return None
 
 
 def _is_poison(subject: Subject, case: Case, results: list[Any]) -> bool:
-    """Whether the wrong values in `results` are the poison of fresh memory: without it, they are different."""
+    """Whether the wrong values in `results` are poison: without it, they are different."""
     with poisoned(on=False):
         try:
             plain = subject.call(case.fresh())

@@ -1,4 +1,4 @@
-"""Compares the results of the same call at different times, in different threads."""
+"""Compares the results of one call at different times and in different threads."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 def changed_answer(subject: Subject, case: Case, results: list[Any], before: list[Any]) -> str | None:
-    """How `results` of `case` differ from those of the same call before; None if both are the same or correct.
+    """Return how `results` of `case` differ from those of an earlier call; None if both are the same or correct.
 
-    The same call may round differently: with another number of threads inside, which a BLAS may choose anew in each
-    thread, or with atomic additions in another order. So bits are not compared: the oracle determines the tolerance.
+    The same call may round differently: with another number of threads, which a BLAS may choose in each thread, or with
+    atomic additions in another order. So bits are not compared: the oracle determines the tolerance.
     """
     found = difference(results, before)
     if found is None or subject.judge(case, results) is not None:
         return found
-    # An operator that exists only in Python is its own reference: if that changes, it does not define what is correct.
+    # A Python-only operator is its own reference: if that changes, it does not define what is correct.
     return None if subject.is_steady(case) else found
 
 
 def difference(results: list[Any], before: list[Any]) -> str | None:
-    """How `results` differ from earlier ones by more than rounding; None if they do not."""
+    """Return how `results` differ from earlier ones by more than rounding; None if they do not."""
     for result, earlier in zip(pytree.tree_leaves(results), pytree.tree_leaves(before), strict=True):
         if earlier is None and result is not None:
             return f"{described(result)} instead of None"
@@ -40,7 +40,7 @@ def difference(results: list[Any], before: list[Any]) -> str | None:
 
 
 def same_numbers(result: Any, earlier: Any) -> bool:
-    """Whether a result still contains the same numbers as before."""
+    """Return whether a result still contains the same values as before."""
     if not isinstance(result, Tensor):
         return bool(result == earlier)
     if result.is_meta:
@@ -51,7 +51,7 @@ def same_numbers(result: Any, earlier: Any) -> bool:
 
 
 def _shifted(arguments: dict[str, Any], by: int) -> dict[str, Any]:
-    """The same call with its floating-point numbers rotated."""
+    """Return `arguments` with their floating-point values rotated."""
 
     def shift(tensor: Tensor) -> Tensor:
         return tensor.flatten().roll(by).view(tensor.shape) if tensor.is_floating_point() else tensor
@@ -61,13 +61,13 @@ def _shifted(arguments: dict[str, Any], by: int) -> dict[str, Any]:
 
 
 def shifted_case(subject: Subject, case: Case, by: int) -> Case:
-    """`case` with its floating-point numbers rotated, or with its own numbers if the others lie outside the domain."""
+    """Return `case` with its floating-point values rotated, or unchanged if they would be outside the domain."""
     other = Case(f"{case.name}, rotated by {by}", case.family, _shifted(case.fresh(), by))
     return Case(other.name, case.family, case.fresh()) if subject.is_outside(other) else other
 
 
 def is_right_alone(subject: Subject, case: Case) -> bool:
-    """Whether the plain call is right: only then does a wrong result say something about how else it was called."""
+    """Return whether the plain call is right; otherwise a wrong result proves nothing about other ways to call it."""
     try:
         return subject.judge(case, subject.call(case.fresh())) is None
     except Exception:
@@ -75,6 +75,6 @@ def is_right_alone(subject: Subject, case: Case) -> bool:
 
 
 def copies(results: list[Any]) -> list[Any]:
-    """Copies of the results of a call."""
+    """Return copies of the results of a call."""
     made: list[Any] = pytree.tree_map_only(Tensor, Tensor.clone, results)
     return made

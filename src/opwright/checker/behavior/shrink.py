@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _MOST_TRIALS = 60
-# Here sizes and layouts are the fault itself: a smaller tensor would be a different case.
+# In these families, a smaller tensor would be a different case.
 _FIXED = {Family.SAMPLE, Family.SIZE, Family.EMPTY, Family.UNEQUAL, Family.FAR}
 _WRITTEN_OUT = 6
 
 
 def smallest(case: Case, fails: Callable[[Case], bool]) -> Case:
-    """The smallest case found that `fails`: all dimensions of one size are cut together, or one dimension alone.
+    """Return the smallest case found that `fails`: cut all dimensions of one size together, or one dimension.
 
     Args:
         case: a case that fails.
-        fails: whether a smaller case, which the reference may reject, fails in the same way.
+        fails: returns whether a smaller case, which the reference may reject, fails in the same way.
     """
     if case.family in _FIXED:
         return case
@@ -44,12 +44,12 @@ def smallest(case: Case, fails: Callable[[Case], bool]) -> Case:
 
 
 def _cut(given: Arguments) -> Iterator[Arguments]:
-    """Smaller arguments: half of all dimensions of a size, or of one dimension; then all but one row of them."""
+    """Yield smaller arguments: half of all dimensions of a size, or of one; then all but one row of them."""
     places = [(path, dim, tensor.shape[dim]) for path, tensor in tensors(given) for dim in range(tensor.dim())]
     sizes = sorted({size for *_, size in places if size > 1}, reverse=True)
     groups = [[place for place in places if place[2] == size] for size in sizes]
     alone = [[place] for group in groups if len(group) > 1 for place in group]
-    # Halves first, of every kind: single rows would use up the trials.
+    # All halves first: single rows would use up the trials.
     for is_half in (True, False):
         for group in (*groups, *alone):
             size = group[0][2]
@@ -62,6 +62,6 @@ def _cut(given: Arguments) -> Iterator[Arguments]:
 
 
 def _narrowed(tensor: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """A part of a tensor; contiguous if the tensor is, because other strides may show another fault."""
+    """Part of a tensor; contiguous if the tensor is, because other strides may show another fault."""
     part = tensor.narrow(dim, start, length)
     return part.contiguous() if tensor.is_contiguous() else part

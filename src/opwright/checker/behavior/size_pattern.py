@@ -1,4 +1,4 @@
-"""The sizes at which an operator is wrong, which distinguish a skipped remainder of a vector loop from other faults."""
+"""Detects a skipped remainder of a vector loop by the sizes at which an operator is wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SizePattern:
         self._wrong: dict[str, dict[int, Failure]] = {}
 
     def add(self, case: Case, fault: Failure | None) -> None:
-        """Record the outcome of a case that varies one size; others are ignored."""
+        """Record the outcome of a case that varies one size; other cases are ignored."""
         if case.size is None:
             return
         name, size = case.size
@@ -35,11 +35,11 @@ class SizePattern:
             self._wrong.setdefault(name, {})[size] = fault
 
     def holds(self, case: Case, fault: Failure) -> bool:
-        """Whether the kind of `fault` depends on the other sizes; it is then one of `faults`."""
+        """Whether the kind of `fault` depends on other sizes; `faults` then yields it."""
         return case.size is not None and fault.kind in (Kind.SIZE, Kind.TAIL)
 
     def faults(self) -> Iterator[Failure]:
-        """The first fault of each varied size, with the kind that the sizes show."""
+        """Yield the first fault of each varied size, with the kind that the sizes indicate."""
         for name, wrong in self._wrong.items():
             first = wrong[min(wrong)]
             at_end = all(fault.kind is Kind.TAIL for fault in wrong.values()) and any(
@@ -50,7 +50,7 @@ class SizePattern:
 
 
 def is_tail(right: set[int], wrong: set[int]) -> bool:
-    """Whether results are right at multiples of a vector's width, and wrong at all other sizes."""
+    """Whether results are right at multiples of a vector width and wrong at all other sizes."""
 
     def fits(width: int) -> bool:
         whole = [size for size in right if size and size % width == 0]

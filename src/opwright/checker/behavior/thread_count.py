@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Let PyTorch's operators use `count` threads while this is active."""
+    """Let PyTorch's operators use `count` threads in this context."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -1,4 +1,4 @@
-"""Checks calls from several threads, and with several threads inside."""
+"""Checks calls from several threads, and calls that use several threads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
 
 _CALLERS = 4
-# The groups of new threads: the system may let those of one group always wait for each other.
+# Threads are started in several groups: the scheduler may never run the threads of one group concurrently.
 _GROUPS = 3
 _GROUP_SECONDS = 0.4
 _LEAST_GROUP_SECONDS = 0.1
@@ -37,10 +37,10 @@ _REPEATED = 20
 
 
 def check_threads(subject: Subject, recorder: Recorder) -> None:
-    """Check that results are the same from one thread and from many, and with any number of threads inside."""
+    """Check that results do not depend on the number of calling threads, or on the number of threads in the kernel."""
     if recorder.failed or recorder.has_died:
         return
-    # Callers meet only inside long calls: between short ones, each waits for Python's global lock.
+    # Only long calls overlap: between short ones, each caller waits for Python's global lock.
     largest = widest_variation(subject, recorder) or widest(subject.samples, subject, recorder)
     cases = [case for case in (subject.samples[0], largest) if case is not None]
     inside = not subject.options.alone
@@ -49,7 +49,7 @@ def check_threads(subject: Subject, recorder: Recorder) -> None:
         if inside and recorder.begin(f"{case.name}: with 1 thread and with several", code, group=case.group):
             _check_thread_counts(subject, recorder, case)
         if recorder.begin(f"{case.name}: from {_CALLERS} threads at once", code, Kind.RACE, case.group):
-            # One thread in each of them: a caller that waits for its own threads is not inside, where it could race.
+            # Each caller uses one thread: while a caller waits for its own threads, it cannot race.
             with threads(1):
                 _check_callers(subject, recorder, case)
 
@@ -59,7 +59,7 @@ def _check_thread_counts(subject: Subject, recorder: Recorder, case: Case) -> No
     alone, error = _call(subject, case, 1)
     outcomes = (_call(subject, case, several) for _ in range(_REPEATED))
     if error:
-        if not next(outcomes)[1]:  # otherwise it raises with any number of threads, which other steps report
+        if not next(outcomes)[1]:  # other steps report an operator that raises with any number of threads
             wanted = f"a result, as with {several} threads"
             recorder.fail(Failure(Kind.THREADS, case.name, _code(subject, case, 1), f"with 1 thread: {error}", wanted))
         return
@@ -68,7 +68,7 @@ def _check_thread_counts(subject: Subject, recorder: Recorder, case: Case) -> No
     if not found:
         recorder.ok()
         return
-    # Always wrong: the parts are combined wrongly. Sometimes wrong: the threads race.
+    # A result that is always wrong combines its parts wrongly; one that is sometimes wrong is a data race.
     always = len(found) == _REPEATED and len(set(found)) == 1
     kind = Kind.THREADS if always else Kind.RACE
     got = f"with {several} threads, {len(found)} of {_REPEATED} times: {found[0]}"
@@ -76,7 +76,7 @@ def _check_thread_counts(subject: Subject, recorder: Recorder, case: Case) -> No
 
 
 def _call(subject: Subject, case: Case, count: int) -> tuple[list[Any], str]:
-    """The results of a call with `count` threads inside, or the error that it raises."""
+    """Return the results of a call that uses `count` threads, or the error that it raises."""
     try:
         with threads(count):
             return copies(subject.call(case.fresh())), ""
@@ -85,13 +85,13 @@ def _call(subject: Subject, case: Case, count: int) -> tuple[list[Any], str]:
 
 
 def _code(subject: Subject, case: Case, count: int) -> str:
-    """The repro of a call with `count` threads inside."""
+    """Return the repro of a call that uses `count` threads."""
     *lines, call = subject.code(case).splitlines()
     return "\n".join([*lines, f"torch.set_num_threads({count})", call])
 
 
 def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
-    """Check concurrent callers with different numbers, which shared state would mix up."""
+    """Check concurrent callers with different values, which shared state would mix up."""
     started = time.perf_counter()
     try:
         inputs = [shifted_case(subject, case, at).arguments for at in range(_CALLERS)]
@@ -102,11 +102,11 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
     nbytes = sum(tensor.nbytes for tensor in pytree.tree_leaves((inputs[0], alone[0])) if isinstance(tensor, Tensor))
     calls = [Case(f"{case.name}, of caller {at}", case.family, given) for at, given in enumerate(inputs)]
     for call in calls:
-        subject.expected(call)  # here: an operator that exists only in Python is its own reference, and may race too
+        subject.expected(call)  # computed here: a Python-only operator is its own reference, and may race too
     in_a_row = max(1, min(_CALLS_IN_A_ROW, _BYTES_IN_A_ROW // max(nbytes, 1), int(_SECONDS_IN_A_ROW / once)))
 
     def several(at: int) -> str | None:
-        # Several calls in a row, compared later: the more time callers spend inside, the more of them meet there.
+        # Several calls in a row, compared afterwards: the more time callers spend in calls, the more calls overlap.
         given = [pytree.tree_map_only(Tensor, Tensor.clone, inputs[at]) for _ in range(in_a_row)]
         try:
             results = [subject.call(arguments) for arguments in given]
@@ -117,7 +117,7 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
             return first_line(error)
 
     callers = [functools.partial(several, at) for at in range(_CALLERS)]
-    # A sanitizer detects a race only while two callers are inside, so it gets the full time.
+    # A sanitizer detects a race only while two calls overlap, so it gets the full time.
     least_s = _GROUP_SECONDS if subject.options.alone else _LEAST_GROUP_SECONDS
     groups = (
         run_concurrently(
@@ -125,7 +125,7 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
             times=-(-_CALLS_EACH // in_a_row),
             least_s=least_s,
             most_s=_GROUP_SECONDS,
-            # The first BLAS call of a new thread uses the number of threads that is set in that thread.
+            # The first BLAS call of a new thread uses the number of threads set in that thread.
             prepare=functools.partial(torch.set_num_threads, 1),
         )
         for _ in range(_GROUPS)
@@ -134,5 +134,5 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
     if found is None:
         recorder.ok()
     else:
-        code = f"# from {_CALLERS} threads at once, each with other numbers:\n{subject.code(case)}"
+        code = f"# from {_CALLERS} threads at once, each with other values:\n{subject.code(case)}"
         recorder.fail(Failure(Kind.RACE, case.name, code, found, "the result of the same call alone"))

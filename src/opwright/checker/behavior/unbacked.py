@@ -1,4 +1,4 @@
-"""Compares sizes that a fake kernel leaves open, because they depend on values, with the real ones."""
+"""Compares the sizes that a fake kernel leaves open, because they depend on values, with the real ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# The mode of `fake_mode`, in a repro.
+# The code of `fake_mode` in a repro.
 FAKE_MODE_CODE = (
     "torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True, static_shapes=True, "
     "shape_env=torch.fx.experimental.symbolic_shapes.ShapeEnv(allow_scalar_outputs=False))"
@@ -19,8 +19,8 @@ FAKE_MODE_CODE = (
 
 
 def fake_mode() -> FakeTensorMode:
-    """A mode in which the sizes of arguments are integers, and those of results may depend on values."""
-    # Reading a number from a tensor is still an error: torch.compile does not support it by default either.
+    """Return a mode in which the sizes of arguments are integers and those of results may depend on values."""
+    # Reading a number from a tensor is still an error, as it is by default in torch.compile.
     return FakeTensorMode(static_shapes=True, shape_env=ShapeEnv(allow_scalar_outputs=False))
 
 
@@ -28,7 +28,7 @@ class OpenSizes:
     """The real values of the sizes that the results of a fake kernel leave open.
 
     Args:
-        pairs: the real and the fake results. The first dimension that has an open size determines its value.
+        pairs: the real and the fake results. The first dimension with an open size determines its value.
     """
 
     def __init__(self, pairs: Iterable[tuple[Any, Any]]) -> None:
@@ -45,7 +45,7 @@ class OpenSizes:
                             self._bounds[symbol] = f"{bounds.lower} to {bounds.upper}"
 
     def agree(self, fake: Iterable[int | SymInt], real: Iterable[int]) -> bool:
-        """Whether the sizes or strides `fake` are those of `real`, for the values of the open sizes."""
+        """Return whether the sizes or strides `fake` equal `real`, given the values of the open sizes."""
         return all(map(self._agrees, fake, real))
 
     def _agrees(self, fake: int | SymInt, real: int) -> bool:

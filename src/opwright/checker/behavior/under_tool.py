@@ -1,4 +1,4 @@
-"""Calls the operator in a process that a tool of compute-sanitizer watches: few calls, because each takes long."""
+"""Calls the operator under a tool of compute-sanitizer, a few times only because each call is slow."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
-# Variations of sizes, where indices go wrong, and as many others.
+# The number of variations of sizes, which expose wrong indices, and the number of other variations.
 _VARIATIONS = 12
 _QUICK_VARIATIONS = 3
 _LEFT_OUT = (Family.BAD_DTYPE, Family.BAD_RANK, Family.BAD_DEVICE, Family.FAR)
-# What the tool has found in a call is in its file after this time, before the next call begins.
+# After this time, the tool has written its findings in a call to its file, before the next call starts.
 _WRITTEN_S = 0.05
 
 
 def check_under_tool(subject: Subject, recorder: Recorder) -> None:
-    """Call the operator with its samples and some variations; the process outside reads what the tool reports.
+    """Call the operator with its samples and some variations; the parent process reads the tool's report.
 
-    Memory is not poisoned: for initcheck, that would initialize it.
+    Memory is not poisoned, because that would initialize it for initcheck.
     """
     most = _QUICK_VARIATIONS if subject.options.quick else _VARIATIONS
     varied = [case for case in subject.varied if case.family not in _LEFT_OUT]
@@ -39,8 +39,8 @@ def check_under_tool(subject: Subject, recorder: Recorder) -> None:
     chosen = choice(subject.options.seed)
     drawn = [case for cases in (of_sizes, others) for case in chosen.sample(cases, min(most, len(cases)))]
     recorder.note(
-        f"under compute-sanitizer, the samples and {len(drawn)} of {len(varied)} variations were called; results of "
-        "variations were not compared, and the other steps of eager mode were left out"
+        f"under compute-sanitizer, only the samples and {len(drawn)} of {len(varied)} variations were called; results "
+        "of variations were not compared, and the other steps of the eager runtime were skipped"
     )
     for case in (*subject.samples, *drawn):
         if not _call(subject, recorder, case):
@@ -48,11 +48,11 @@ def check_under_tool(subject: Subject, recorder: Recorder) -> None:
 
 
 def _call(subject: Subject, recorder: Recorder, case: Case) -> bool:
-    """Call the operator; whether the GPU can still be used."""
+    """Call the operator. Returns whether the GPU is still usable."""
     code = subject.code(case)
     if not recorder.begin(case.name, code, group=case.group):
         return True
-    # The judge's answer comes after it has noted the step, so that a report on the call is written later.
+    # The judge records the step before it answers, so the tool's report on the call is written after that.
     wanted = subject.expected(case)
     if wanted.refusal or wanted.unknown:
         return True
@@ -79,14 +79,14 @@ def _call(subject: Subject, recorder: Recorder, case: Case) -> bool:
 
 
 def _finish(subject: Subject) -> None:
-    """Wait for the call's kernels, and for the report on them."""
+    """Wait for the call's kernels, and for the tool's report on them."""
     if subject.device == "cuda":
         torch.cuda.synchronize()
     time.sleep(_WRITTEN_S)
 
 
 def _why_unusable(subject: Subject) -> str | None:
-    """The error of the GPU after a kernel was stopped; None if it can be used."""
+    """The error that the GPU reports after a kernel was stopped; None if it is usable."""
     try:
         _finish(subject)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Finds arguments that the reference depends on although autograd does not track them."""
+"""Finds arguments that affect the reference's results but that autograd does not track."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
     from opwright.spec import Op
 
-# Relative changes of the arguments: if there is a derivative, the response to the first is twice that to the second.
+# Relative changes of the arguments: if a derivative exists, the response to the first is twice that to the second.
 _LARGE, _SMALL = 2.0**-6, 2.0**-7
-# How far the ratio of the two responses may be from 2: curvature and rounding change it, but steps change it more.
+# How far the ratio of the two responses may be from 2. Curvature and rounding change it; steps change it more.
 _RATIO_WITHIN = 0.5
 
 
 def untracked(op: Op, fresh: Callable[[], dict[str, Any]], names: Sequence[str]) -> list[str]:
-    """The arguments among `names` that the reference depends on although its results have no graph to them.
+    """Return the arguments among `names` that affect the reference's results but are not in their autograd graph.
 
-    The gradient that PyTorch computes for them is zero, which is wrong: the reference calls an operator that has no
-    derivative, or leaves autograd (`.detach()`, NumPy, `torch.no_grad()`). A result that changes only in steps, such
-    as that of a comparison, counts as independent: its derivative is zero.
+    PyTorch computes a gradient of zero for them, which is wrong: the reference calls an operator without a derivative,
+    or leaves autograd (`.detach()`, NumPy, `torch.no_grad()`). A result that changes only in steps, such as that of a
+    comparison, counts as independent: its derivative is zero.
 
     Args:
         op: the operator.
-        fresh: makes fresh arguments of the call, by name.
-        names: names of arguments; those that hold no floating-point tensors are ignored.
+        fresh: returns new copies of the arguments of the call, by name.
+        names: names of arguments; those without floating-point tensors are ignored.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch warns about an operator without a derivative
@@ -49,7 +49,7 @@ def untracked(op: Op, fresh: Callable[[], dict[str, Any]], names: Sequence[str])
 
 
 def _is_lost(op: Op, fresh: Callable[[], dict[str, Any]], grads: Sequence[Tensor | None], name: str) -> bool:
-    """Whether a gradient of zero is wrong, because there is no graph to the argument `name`."""
+    """Whether a gradient of zero is wrong because the graph does not contain the argument `name`."""
     arguments = fresh()
     leaves: list[Tensor] = []
 
@@ -57,7 +57,7 @@ def _is_lost(op: Op, fresh: Callable[[], dict[str, Any]], grads: Sequence[Tensor
         if not tensor.is_floating_point():
             return tensor
         leaves.append(tensor.detach().requires_grad_())
-        # Not the leaf itself: a reference may write to its argument.
+        # A clone, because a reference may write to its argument.
         return leaves[-1].clone()
 
     arguments[name] = pytree.tree_map_only(Tensor, leaf, arguments[name])
@@ -67,7 +67,7 @@ def _is_lost(op: Op, fresh: Callable[[], dict[str, Any]], grads: Sequence[Tensor
         outputs, incoming = zip(*pairs, strict=True) if pairs else ((), ())
         found = torch.autograd.grad(outputs, leaves, incoming, allow_unused=True) if outputs and leaves else ()
     known = [gradient for gradient in found if gradient is not None]
-    # An operator composed of PyTorch's operators has a graph, but torch.func does not see it.
+    # torch.func does not see the graph of an operator composed of PyTorch's operators.
     return any(bool(gradient.any()) for gradient in known) if known else _depends(op, fresh, name)
 
 
@@ -78,7 +78,7 @@ def _depends(op: Op, fresh: Callable[[], dict[str, Any]], name: str) -> bool:
         def move(tensor: Tensor) -> Tensor:
             if not tensor.is_floating_point():
                 return tensor
-            # Different factors, because a result may depend on the ratios of the elements alone.
+            # Different factors, because a result may depend only on the ratios of the elements.
             factors = 1 + change * torch.rand(tensor.shape, generator=generator, dtype=torch.float64)
             return (tensor.double() * factors.to(tensor.device)).to(tensor)
 

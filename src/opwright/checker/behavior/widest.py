@@ -1,4 +1,4 @@
-"""Finds the largest call that an operator is expected to support."""
+"""Finds the largest call that an operator must support."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def widest_variation(subject: Subject, recorder: Recorder) -> Case | None:
 
 
 def widest(cases: Sequence[Case], subject: Subject, recorder: Recorder) -> Case | None:
-    """Of `cases` the one with the most elements that the reference accepts and that ended no process."""
+    """The case with the most elements that the reference accepts and that crashed no process."""
     living = [case for case in cases if not recorder.died_of(case.name, case.group)]
     working = [case for case in living if not subject.expected(case).refusal]
     return max(working, key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)), default=None)

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 
 class Family(enum.Enum):
-    """What a case varies, compared with the sample that it comes from."""
+    """What a case varies compared with its sample."""
 
     SAMPLE = "sample"
     DTYPE = "dtype"
@@ -37,7 +37,7 @@ class Family(enum.Enum):
 
 
 def size_family(size: int) -> Family:
-    """The family of a case in which a dimension has another size."""
+    """The family of a case in which a dimension has size `size`."""
     return Family.EMPTY if size == 0 else Family.SIZE
 
 
@@ -48,10 +48,10 @@ class Case:
     Attributes:
         name: the case in words, unique in a cell: `sample 1, x transposed`.
         family: what it varies.
-        arguments: every argument by its name.
-        claimed: whether the author claims that it works; other cases may be rejected with an error.
-        size: the size that it varies, and the name of what has that size; None if it varies none, or several.
-        argument: the argument that it varies, `x` or `xs[0]`; empty if it varies several.
+        arguments: all arguments, by name.
+        claimed: whether the author claims that it works; the operator may reject other cases with an error.
+        size: what it resizes, and the new size; None if it varies no size or several.
+        argument: the argument that it varies, such as `x` or `xs[0]`; empty if it varies several.
     """
 
     name: str
@@ -63,32 +63,32 @@ class Case:
 
     @property
     def group(self) -> str:
-        """What it varies, in words: after a crash, others in the same group are likely. Empty for a sample."""
+        """What it varies, in words: after a crash, others in the group are likely to crash too. Empty for a sample."""
         if self.family is Family.SAMPLE:
             return ""
         return f"{self.family.value} of {self.argument}" if self.argument else self.family.value
 
     def fresh(self) -> dict[str, Any]:
-        """Copies of the arguments, with the same layouts; tensors that share memory share it in the copies too."""
+        """Copies of the arguments with the same layouts; tensors that share memory also share it in the copies."""
         storages: dict[int, torch.UntypedStorage] = {}
         fresh: dict[str, Any] = pytree.tree_map_only(Tensor, lambda one: copied(one, storages), self.arguments)
         return fresh
 
     def plain(self, *, apart: bool = False) -> dict[str, Any]:
-        """Copies of the arguments in which the bytes of booleans are 0 and 1, as PyTorch's own operators expect.
+        """Copies of the arguments in which booleans are stored as 0 and 1, as PyTorch's own operators expect.
 
         Args:
-            apart: whether each copy has its own memory.
+            apart: whether each tensor gets its own memory.
         """
         fresh = pytree.tree_map_only(Tensor, copied, self.arguments) if apart else self.fresh()
         plain: dict[str, Any] = pytree.tree_map_only(Tensor, _with_plain_booleans, fresh)
         return plain
 
     def contiguous(self, *, apart: bool = False) -> Case:
-        """The same call with each tensor in contiguous memory of its own.
+        """The same call with each tensor in its own contiguous memory.
 
         Args:
-            apart: whether arguments that are the same tensor become several; otherwise they stay one.
+            apart: whether arguments that are the same tensor become separate tensors.
         """
         made: dict[int, Tensor] = {}
 
@@ -101,18 +101,18 @@ class Case:
 
 
 def copied(tensor: Tensor, storages: dict[int, torch.UntypedStorage] | None = None) -> Tensor:
-    """A copy with the same sizes, strides and storage offset.
+    """Copy `tensor` with its sizes, strides and storage offset.
 
     Args:
         tensor: the tensor to copy.
-        storages: the storages copied so far, so that tensors that share memory share the copy.
+        storages: the storages copied so far, so that tensors that share memory also share the copy.
     """
     if tensor.device.type == "meta" or is_far(tensor):
         return tensor
     storage = tensor.untyped_storage()
     known = {} if storages is None else storages
     if storage._cdata not in known:
-        # The whole storage, because a kernel must not touch the memory between the elements either.
+        # Copy the whole storage, because a kernel must not write between the elements either.
         known[storage._cdata] = storage.clone()
     return Layout.of(tensor).view(known[storage._cdata])
 
@@ -126,8 +126,8 @@ class Layout:
         offset: its storage offset, in elements.
         shape: its sizes.
         strides: its strides, in elements.
-        is_conj: whether it is conjugated when it is read.
-        is_neg: whether it is negated when it is read.
+        is_conj: whether its conjugate bit is set.
+        is_neg: whether its negative bit is set.
     """
 
     dtype: torch.dtype
@@ -144,7 +144,7 @@ class Layout:
         return cls(tensor.dtype, int(tensor.storage_offset()), shape, strides, tensor.is_conj(), tensor.is_neg())
 
     def view(self, storage: torch.UntypedStorage) -> Tensor:
-        """The tensor of this layout in `storage`."""
+        """A tensor with this layout in `storage`."""
         made = torch.empty(0, dtype=self.dtype, device=storage.device)
         made.set_(storage, self.offset, self.shape, self.strides)
         made = made.conj() if self.is_conj else made
@@ -153,19 +153,19 @@ class Layout:
 
 def _with_plain_booleans(tensor: Tensor) -> Tensor:
     if tensor.dtype == torch.bool and not tensor.is_meta and not is_far(tensor):
-        # All of the memory, because elements of an expanded tensor share memory.
+        # Convert the whole storage, because elements of an expanded tensor share memory.
         torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).clamp_(max=1)
     return tensor
 
 
-# More than 32 bits can count.
+# Beyond the range of 32 bits.
 LARGE_BYTES = 2**31
 
 
 def is_far(tensor: Tensor) -> bool:
-    """Whether the elements of `tensor` are farther apart than 32 bits can count.
+    """Whether the distance between elements of `tensor` exceeds 32 bits.
 
-    Such memory is allocated lazily: a case touches a few pages of it. It is never copied.
+    The system allocates such memory lazily, and a case touches only a few of its pages. It is never copied.
     """
     size = tensor.untyped_storage().nbytes()
     return size > max(LARGE_BYTES, 2 * tensor.nbytes)

@@ -1,4 +1,4 @@
-"""Writes calls as lines of Python, ready to paste."""
+"""Writes calls as lines of Python that can be pasted."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ if TYPE_CHECKING:
     from opwright.checker.cases.case import Case
     from opwright.spec import Op
 
-# A tensor of at most this many elements is written out.
+# Tensors with at most this many elements are written out.
 _WRITTEN_OUT = 6
-# The range of a large tensor of integers is that of its first elements.
+# The range of a large integer tensor is taken from its first elements.
 _LOOKED_AT = 2**16
 
 
 def call_code(op: Op, case: Case) -> str:
-    """Lines of Python that open the library and call `op` with the arguments of `case`.
+    """Return lines of Python that open the library and call `op` with the arguments of `case`.
 
-    Tensors that are too large to be written out are loaded from a file, with the placeholder `inputs_of(case)` as its
-    name.
+    Tensors that are too large to write out are loaded from a file, whose name is the placeholder `inputs_of(case)`.
     """
     lines = opening_code(op)
     loaded = loaded_names(case)
@@ -44,12 +43,12 @@ def call_code(op: Op, case: Case) -> str:
 
 
 def variable(name: str) -> str:
-    """The variable of an argument: not `self`, because the lines may be part of a method."""
+    """The variable for an argument; `self` is renamed, because the lines may be part of a method."""
     return "self_" if name == "self" else name
 
 
 def opening_code(op: Op) -> list[str]:
-    """Lines of Python that register the operators of a library; without opwright if somebody else registers them."""
+    """Return lines of Python that register the operators of a library, without opwright if it is external."""
     library = op.library
     if not library.is_external:
         return ["import opwright, torch", f"opwright.open({str(library.root)!r})"]
@@ -58,17 +57,17 @@ def opening_code(op: Op) -> list[str]:
 
 
 def loaded_names(case: Case) -> list[str]:
-    """The arguments that are loaded from a file: those with tensors that are not written out."""
+    """The arguments that are loaded from a file, because they contain tensors that are not written out."""
     return [name for name, value in case.arguments.items() if not all(map(_is_written, derive.tensors(value)))]
 
 
 def inputs_of(case: Case) -> str:
-    """The placeholder for the file with the arguments of `case` until it is written."""
+    """The placeholder for the file with the arguments of `case`."""
     return f"inputs of {case.name}"
 
 
 def _is_written(tensor: Tensor) -> bool:
-    """Whether this tensor is written out: it is short, or its memory is too large for a file."""
+    """Whether to write out this tensor: it is small, or its memory is too large for a file."""
     if tensor.is_meta or is_far(tensor) or tensor.numel() == 0 or _is_large(tensor):
         return True
     is_dense = tensor.is_contiguous() and tensor.storage_offset() == 0 and not (tensor.is_conj() or tensor.is_neg())
@@ -82,7 +81,7 @@ def _is_large(tensor: Tensor) -> bool:
 
 
 def value_code(value: Any) -> str:
-    """An expression for `value`, whose tensors are those that `call_code` writes out."""
+    """Return an expression for `value`, whose tensors must be small enough to write out."""
     if isinstance(value, Tensor):
         return _tensor_code(value)
     if isinstance(value, (list, tuple)):
@@ -97,12 +96,12 @@ def value_code(value: Any) -> str:
 def _comment(value: Any) -> str:
     tensors = derive.tensors(value)
     if any(map(_is_large, tensors)):
-        return "  # other numbers than in the check: the size alone shows the fault"
-    return "  # untouched pages cost nothing" if any(map(is_far, tensors)) else ""
+        return "  # different values than in the check: the size alone shows the fault"
+    return "  # untouched pages use no memory" if any(map(is_far, tensors)) else ""
 
 
 def _tensor_code(tensor: Tensor) -> str:
-    """An expression for a tensor that `_is_written`."""
+    """Return an expression for a tensor that `_is_written`."""
     dtype = "" if tensor.dtype == torch.float32 else f", dtype={tensor.dtype}"
     device = "" if tensor.device.type == "cpu" else f", device={tensor.device.type!r}"
     shape, strides = tuple(map(int, tensor.shape)), tuple(map(int, tensor.stride()))
@@ -118,7 +117,7 @@ def _tensor_code(tensor: Tensor) -> str:
 
 
 def _random_code(tensor: Tensor, shape: tuple[int, ...], dtype: str, device: str) -> str:
-    if tensor.is_floating_point() and tensor.element_size() == 1:  # PyTorch draws no 8-bit floats
+    if tensor.is_floating_point() and tensor.element_size() == 1:  # PyTorch cannot draw 8-bit floats
         return f"torch.randn({shape}{device}).to({tensor.dtype})"
     if tensor.is_floating_point() or tensor.is_complex():
         return f"torch.randn({shape}{dtype}{device})"

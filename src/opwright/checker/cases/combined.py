@@ -1,4 +1,4 @@
-"""Varies the sizes of a call and everything that is not a tensor at once, at random."""
+"""Varies sizes and non-tensor arguments of a call together, at random."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from opwright.spec import Op
 
-# Sizes and integers are up to this, small ones as often as large ones; integers in lists up to the second number.
+# The largest size or integer, and the largest integer in a list. Small ones are as frequent as large ones.
 _LARGEST = 256
 _LARGEST_IN_LIST = 16
 _MOST_ELEMENTS = 2**17
@@ -25,10 +25,10 @@ _TRIALS = 4
 
 
 def combined(op: Op, samples: Sequence[Case], count: int, seed: int) -> Iterator[Case]:
-    """At most `count` calls that differ from the samples in several sizes and options.
+    """Yield at most `count` calls that differ from the samples in several sizes and options.
 
-    Some faults show only where two numbers meet, such as a size and the integer that it is divided by. Dimensions that
-    are equal in the sample stay equal: the reference would reject most other calls.
+    Some faults depend on two numbers, such as a size and the integer that divides it. Dimensions that are equal in the
+    sample stay equal, because the reference would reject most other calls.
     """
     choose = choice(seed)
     seen: set[str] = set()
@@ -45,7 +45,7 @@ def combined(op: Op, samples: Sequence[Case], count: int, seed: int) -> Iterator
 
 
 def _other_sizes(sample: Case, choose: random.Random) -> dict[int, int]:
-    """A new size for some of the sizes of the sample's dimensions."""
+    """Choose new sizes for some of the sizes in the sample."""
     given = derive.tensors(sample.arguments)
     elements = max((tensor.numel() for tensor in given), default=0)
     sizes: dict[int, int] = {}
@@ -67,7 +67,7 @@ def _by_place(sample: Case, sizes: dict[int, int]) -> dict[tuple[int, int], int]
 
 
 def _other_values(op: Op, sample: Case, choose: random.Random) -> Iterator[tuple[str, Any]]:
-    """Other values for some of the arguments that are not tensors."""
+    """Yield other values for some of the non-tensor arguments."""
     others: dict[str, list[Any]] = {}
     for variation in options(op, sample):
         value = variation.change(sample.arguments)[variation.argument]

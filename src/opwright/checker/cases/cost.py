@@ -1,9 +1,10 @@
-"""Decides whether a call is cheap enough to make: its reference is first run without numbers."""
+"""Decides whether a call is cheap enough to make, by first running its reference on fake tensors."""
 
 from __future__ import annotations
 
 import contextlib
 import enum
+import itertools
 import logging
 import math
 import time
@@ -26,45 +27,44 @@ if TYPE_CHECKING:
 
 _MOST_ELEMENTS = 2**24
 _ANY = 2**63
-# The most tensors that one operator may return.
+# The maximum number of tensors that one operator may return.
 _MOST_PARTS = 2**17
-# Processor time, which other load does not change: of one trial, and of all trials of a search.
+# Limits in CPU time, which does not depend on other load: for one trial, and for all trials of a search.
 _SECONDS = 2.0
-# A reference that runs for longer without an error accepts its arguments.
+# A reference that runs longer than this without an error counts as accepting its arguments.
 _SECONDS_OF_A_LIMIT = 0.25
 _ALL_SECONDS = 40.0
-# The same for a trial that calls no operator. An error in the middle of PyTorch's own code, where a signal may raise
-# one, can end the process: wherever an operator is called, the limit above raises the error there.
+# The limit for a trial that calls no operator, enforced by a signal. A signal handler that raises in the middle of
+# PyTorch's own code can crash the process, so trials that call operators are limited by _SECONDS, at each call.
 _SECONDS_WITHOUT_A_CALL = 4.0
-# Numbers up to this cannot make a call expensive.
+# Integers up to this cannot make a call expensive.
 _HARMLESS = 64
-# Neither can tensors with the first number of elements. With more than the second number, a call is made only if its
-# reference can be run without numbers.
+# Neither can tensors with up to _FEW_ELEMENTS. With more than _MANY_ELEMENTS, a call is made only if its reference runs
+# on fake tensors.
 _FEW_ELEMENTS = 2**11
 _MANY_ELEMENTS = 2**19
-# A reference that leaves PyTorch cannot be seen. Integers up to this make no array that is too large.
+# The size of arrays outside PyTorch cannot be observed. Integers up to this do not make them too large.
 _MOST_UNSEEN = 2**20
-# PyTorch's operators whose results are as large as the numbers in a tensor say.
+# PyTorch's operators whose results are as large as the values of a tensor.
 _SIZED_BY_NUMBERS: dict[Any, Callable[[Tensor], Tensor]] = {
     torch.ops.aten.repeat_interleave.Tensor: Tensor.sum,
     torch.ops.aten.bincount.default: Tensor.amax,
 }
 _JOINS = (torch.ops.aten.stack.default, torch.ops.aten.cat.default)
-_PARTS = (torch.ops.aten.unbind.int, torch.ops.aten.select.int)
-# How PyTorch says that an operator cannot be run without numbers.
+# The errors that PyTorch raises if an operator does not support fake tensors.
 _UNSUPPORTED = ("UnsupportedOperatorException", "UnsupportedFakeTensorException", "DynamicOutputShapeException")
 
 
 class TooExpensiveError(BaseException):
-    """Raised within the author's code; not an Exception, which it might catch."""
+    """Raised within the author's code; not an Exception, so that this code does not catch it."""
 
 
 class _Limit(TorchDispatchMode):
-    """Raises `TooExpensiveError` at a call of an operator.
+    """Raises `TooExpensiveError` when an operator is called.
 
     Args:
-        most_elements: the most elements of a tensor.
-        seconds: the processor time from now on after which the next call raises it.
+        most_elements: the maximum number of elements of a tensor.
+        seconds: the CPU time, from now on, after which the next call raises.
     """
 
     def __init__(self, most_elements: int, seconds: float = math.inf) -> None:
@@ -76,9 +76,20 @@ class _Limit(TorchDispatchMode):
         if time.process_time() > self._until:
             raise TooExpensiveError
 
+    def _check_sizes(self, made: Any) -> bool:
+        """Raise if a result has too many elements; return whether a size depends on values, which counts as 1."""
+        has_unknown_size = False
+        for tensor in pytree.tree_leaves(made):
+            if isinstance(tensor, Tensor) and not tensor.is_meta:  # the meta device has no memory
+                known = [size for size in tensor.shape if isinstance(size, int)]
+                has_unknown_size |= len(known) < tensor.dim()
+                if math.prod(known) > self._most:
+                    raise TooExpensiveError
+        return has_unknown_size
+
 
 class _SizeLimit(_Limit):
-    """Raises at the first tensor of more elements.
+    """Raises at the first tensor with too many elements.
 
     Attributes:
         has_unknown_size: whether the size of a tensor depends on values.
@@ -87,22 +98,16 @@ class _SizeLimit(_Limit):
     has_unknown_size = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call an operator, and look at its results."""
+        """Call an operator, and check the size of its results."""
         self._check_time()
         _check_parts(func, args)
         made = func(*args, **(kwargs or {}))
-        for tensor in pytree.tree_leaves(made):
-            if isinstance(tensor, Tensor) and not tensor.is_meta:  # the meta device has no memory
-                # A size that depends on values counts as 1.
-                known = [size for size in tensor.shape if isinstance(size, int)]
-                self.has_unknown_size |= len(known) < tensor.dim()
-                if math.prod(known) > self._most:
-                    raise TooExpensiveError
+        self.has_unknown_size |= self._check_sizes(made)
         return made
 
 
 def _check_parts(func: Any, args: Any) -> None:
-    """Raise if an operator makes too many tensors of one: even without numbers they take minutes."""
+    """Raise if an operator splits a tensor into too many: even with fake tensors, that takes minutes."""
     aten = torch.ops.aten
     if func is aten.unbind.int:
         each, dim = 1, args[1] if len(args) > 1 else 0
@@ -115,8 +120,18 @@ def _check_parts(func: Any, args: Any) -> None:
         raise TooExpensiveError
 
 
+def _most_broadcast(args: Any) -> int:
+    """The maximum number of elements of a tensor that these arguments broadcast to."""
+    shapes = [leaf.shape for leaf in pytree.tree_leaves(args) if isinstance(leaf, Tensor)]
+    aligned = itertools.zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
+    return math.prod(map(max, aligned))
+
+
 class SizeLimitAhead(_Limit):
-    """Raises before a tensor of more elements is made: each operator is run without numbers first."""
+    """Raises before a tensor with too many elements is allocated.
+
+    Unless the arguments show the sizes of the results, each operator first runs on fake tensors.
+    """
 
     def __init__(self, most_elements: int, seconds: float = math.inf) -> None:
         super().__init__(most_elements, seconds)
@@ -124,17 +139,21 @@ class SizeLimitAhead(_Limit):
         self._harmless: set[Any] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call an operator, if its results are not too large."""
+        """Call an operator if its results are not too large."""
         self._check_time()
         kwargs = kwargs or {}
         elements = _SIZED_BY_NUMBERS.get(func)
         if elements is not None and args[0].numel() and float(elements(args[0].double())) > self._most:
             raise TooExpensiveError
         _check_parts(func, args)
-        # A loop makes the same call many times, or takes a tensor apart and joins hundreds of results.
+        if func.namespace == "aten" and func.is_view:
+            made = func(*args, **kwargs)
+            self._check_sizes(made)
+            return made
+        # A loop may repeat the same call, or split a tensor and join hundreds of results.
         call = (func, _outline(args), *((name, _outline(value)) for name, value in kwargs.items()))
-        if call not in self._harmless and not self._joins_few(func, args):
-            # An operator that cannot be run without numbers, as `item` cannot, makes no large tensor.
+        if call not in self._harmless and not self._is_small(func, args):
+            # An operator that does not support fake tensors, such as `item`, makes no large tensor.
             with contextlib.suppress(Exception):
                 fake_args, fake_kwargs = _faked(self._without_numbers, (args, kwargs))
                 with _SizeLimit(self._most), self._without_numbers:
@@ -142,23 +161,24 @@ class SizeLimitAhead(_Limit):
             self._harmless.add(call)
         return func(*args, **kwargs)
 
-    def _joins_few(self, func: Any, args: Any) -> bool:
-        """Whether an operator takes a tensor apart, or joins some that have few elements in all."""
+    def _is_small(self, func: Any, args: Any) -> bool:
+        """Whether the arguments show that no result has too many elements."""
         if func in _JOINS:
             return bool(sum(tensor.numel() for tensor in args[0]) <= self._most)
-        return func in _PARTS
+        is_pointwise = func.namespace == "aten" and torch.Tag.pointwise in func.tags
+        return is_pointwise and _most_broadcast(args) <= self._most
 
 
 class Costs:
-    """What calls of an operator cost.
+    """The costs of calls of an operator.
 
-    A call is run without numbers once for all calls with the same shapes, dtypes and options.
+    Calls with the same shapes, dtypes and options are run on fake tensors only once.
 
     Args:
         op: the operator.
 
     Attributes:
-        left_out: the number of calls that were not affordable.
+        left_out: the number of calls that were too expensive.
     """
 
     def __init__(self, op: Op) -> None:
@@ -168,7 +188,7 @@ class Costs:
         self.left_out = 0
 
     def is_affordable(self, arguments: dict[str, Any], most_elements: int = _MOST_ELEMENTS) -> bool:
-        """Whether the reference makes no tensor of more than `most_elements` and ends soon; False if unknown."""
+        """Whether the reference makes no tensor with over `most_elements` and is fast enough; False if unknown."""
         started = time.process_time()
         found = self._is_affordable(arguments, most_elements)
         self._seconds += time.process_time() - started
@@ -176,11 +196,11 @@ class Costs:
         return found
 
     def accepts(self, arguments: dict[str, Any], device: str = "") -> bool | None:
-        """Whether the reference accepts these arguments, run without numbers; None if that does not show it.
+        """Whether the reference accepts these arguments, found with fake tensors; None if they do not show it.
 
         Args:
             arguments: the arguments.
-            device: if given, the device of those that are on the meta device.
+            device: if given, the device to assume for tensors on the meta device.
         """
         if not self._has_time():
             return None
@@ -215,7 +235,7 @@ class Costs:
         if not self._has_time():
             return _Cost.HIGH
         cost = _cost_without_numbers(self._op, arguments, most_elements)
-        if cost is _Cost.REJECTED:  # other numbers or another layout in memory may be accepted
+        if cost is _Cost.REJECTED:  # other values or another layout may be accepted
             return _Cost.LOW
         return self._known.setdefault(outline, cost)
 
@@ -224,13 +244,13 @@ class Costs:
 
 
 class _Cost(enum.Enum):
-    """What a run without numbers shows."""
+    """What a run on fake tensors shows."""
 
     LOW = enum.auto()
     HIGH = enum.auto()
     REJECTED = enum.auto()  # by the reference
-    BY_NUMBERS = enum.auto()  # a branch depends on numbers
-    UNKNOWN_SIZE = enum.auto()  # only the size of a tensor depends on numbers
+    BY_NUMBERS = enum.auto()  # a branch depends on values
+    UNKNOWN_SIZE = enum.auto()  # only the size of a tensor depends on values
     UNSEEN = enum.auto()  # the reference computes outside PyTorch
 
 
@@ -252,14 +272,14 @@ def _cost_without_numbers(
 
 
 def _faked(mode: FakeTensorMode, values: Any, device: str = "") -> Any:
-    """`values` with fake tensors of the same layouts; those of the meta device are on `device`, if that is given."""
+    """Replace tensors by fake ones with the same layout; those on the meta device move to `device`, if given."""
 
     def fake(tensor: Tensor) -> Tensor:
         if tensor.is_meta and device:
             with mode:
                 return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device)
-        # PyTorch cannot fake every view, so fake a tensor of the same memory that is none: a complex tensor whose base
-        # is one row of real numbers is such a view.
+        # PyTorch cannot fake every view, such as a complex tensor whose base is one row of real numbers, so fake a
+        # tensor with the same memory that is not a view.
         own = Layout.of(tensor).view(tensor.untyped_storage()) if tensor.layout == torch.strided else tensor
         return mode.from_tensor(own)
 
@@ -267,8 +287,8 @@ def _faked(mode: FakeTensorMode, values: Any, device: str = "") -> Any:
 
 
 def _is_affordable_with_numbers(op: Op, arguments: dict[str, Any], most_elements: int) -> bool:
-    """Whether a run with numbers is affordable, which ends before it makes a large tensor."""
-    # On the CPU, because an invalid index on a GPU raises no error, and no later call of the process works.
+    """Whether a run on real tensors, which stops before it makes a large one, is affordable."""
+    # On the CPU, because an invalid index on a GPU raises no error and makes all later calls of the process fail.
     given = pytree.tree_map_only(
         Tensor, lambda one: one.clone() if one.is_meta else one.to("cpu", copy=True), arguments
     )
@@ -277,7 +297,7 @@ def _is_affordable_with_numbers(op: Op, arguments: dict[str, Any], most_elements
     except (TooExpensiveError, TimeLimitError):
         return False
     except Exception:
-        return True  # an error rejects the call, which costs nothing
+        return True  # a call that is rejected with an error costs nothing
     return True
 
 
@@ -290,13 +310,13 @@ def _run_reference(op: Op, arguments: dict[str, Any], *modes: TorchDispatchMode)
 
 
 def _depends_on_numbers(error: Exception) -> bool:
-    """Whether a run without numbers failed because of what it lacks: at a branch, a size, or an unknown operator."""
+    """Whether a run on fake tensors failed because they have no values, or an operator has no fake kernel."""
     name, text = type(error).__name__, str(error).lower()
     return "data-dependent" in text or "DataDependent" in name or "fake impl" in text or name in _UNSUPPORTED
 
 
 def _numbers(leaf: Any) -> list[int | float]:
-    """The numbers in an argument that may be sizes: itself, or the largest of a tensor of integers."""
+    """The numbers in an argument that may be sizes: itself, or the largest of an integer tensor."""
     if isinstance(leaf, (int, float)):
         return [leaf]
     if not isinstance(leaf, Tensor) or leaf.is_meta or not leaf.numel():
@@ -307,7 +327,7 @@ def _numbers(leaf: Any) -> list[int | float]:
 
 
 def _outline(value: Any) -> Any:
-    """What matters of an argument in a call without numbers, as a key."""
+    """A key of the properties of an argument that matter in a call with fake tensors."""
     if isinstance(value, Tensor):
         return value.shape, value.dtype, value.device
     return tuple(map(_outline, value)) if isinstance(value, (list, tuple)) else repr(value)
@@ -315,7 +335,7 @@ def _outline(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _suppress_log() -> Iterator[None]:
-    """Suppress the log of calls that PyTorch rejects, a traceback on stderr for each."""
+    """Suppress PyTorch's log of rejected calls, which prints a traceback to stderr for each."""
     log = logging.getLogger(FakeTensorMode.__module__)
     before, log.disabled = log.disabled, True
     try:

@@ -1,4 +1,4 @@
-"""How much memory a case may take."""
+"""Finds how much memory a case may use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 def bytes_free(device: str) -> int:
-    """The bytes that can still be allocated on `device`; 0 if the system does not report them."""
+    """The number of bytes that can be allocated on `device`; 0 if the system does not report it."""
     if device == "cuda":
         return int(torch.cuda.mem_get_info()[0])
     try:

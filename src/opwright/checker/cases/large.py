@@ -1,4 +1,4 @@
-"""A call with a tensor of more than 2**31 bytes, or on a GPU elements, if memory allows."""
+"""A call with a tensor of more than 2**31 bytes, or 2**31 elements on a GPU, if memory allows."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from opwright.spec.expected import call_results
 if TYPE_CHECKING:
     from opwright.spec import Op
 
-# The memory of both results and of intermediate tensors, in multiples of the largest tensor. The arguments, and their
-# copy for the call, are counted in addition.
+# The memory for both results and intermediate tensors, in multiples of the largest tensor. The arguments and their
+# copy for the call are counted separately.
 _FURTHER = 4
 _LARGEST_SIZE = 2 * LARGE_BYTES
 _GIB = 2**30
 
 
 def extent(device: str) -> str:
-    """What a large call has more than, in words: a kernel for the GPU counts elements with its threads."""
+    """The limit that a large call exceeds, in words: threads of a GPU kernel count elements."""
     return "2^31 elements" if device == "cuda" else "2^31 bytes"
 
 
 def large_case(op: Op, given: list[Case], device: str, seed: int) -> tuple[Case | None, str]:
-    """A sample of `given` with one size increased until a tensor has more than 2**31 bytes, or elements on a GPU.
+    """Increase one size of a sample of `given` until a tensor exceeds 2**31 bytes, or 2**31 elements on a GPU.
 
-    On a GPU, results must grow with that size: a sum over it has other rounding errors than the reference's.
+    On a GPU, results must grow with that size, because a sum over it would not round like the reference's.
 
     Returns:
         The case and an empty reason, or None and the reason.
     """
     left_out = f"no call with more than {extent(device)} was tried"
     if any(other.gradient is not None and other.gradient.op is op for other in op.library.ops.values()):
-        return None, f"{left_out}: the samples of a gradient hold results too, and would take too much memory"
-    # Elements of few bytes: more of them, and larger indices.
+        return None, f"{left_out}: the samples of a gradient also contain results, and would need too much memory"
+    # Small elements first: there are more of them, with larger indices.
     dtype = min((torch.float32, *op.dtypes), key=lambda dtype: dtype.itemsize)
     for at in by_size(given):
         for slot in size_slots(op, device, seed):
@@ -51,7 +51,7 @@ def large_case(op: Op, given: list[Case], device: str, seed: int) -> tuple[Case 
             largest = max(tensor.nbytes for tensor in shaped)
             needed, free = 2 * sum(tensor.nbytes for tensor in shaped) + _FURTHER * largest, bytes_free(device)
             if free < needed:
-                return None, f"{left_out}: that takes {needed / _GIB:.1f} GiB of memory, {free / _GIB:.1f} GiB are free"
+                return None, f"{left_out}: it needs {needed / _GIB:.1f} GiB of memory, {free / _GIB:.1f} GiB are free"
             make = Make(seed=seed, dtype=dtype, device=device, most_elements=largest, **slot.resized(size))
             made = redrawn(op, make, at + 1)
             if len(made) > at:
@@ -61,13 +61,13 @@ def large_case(op: Op, given: list[Case], device: str, seed: int) -> tuple[Case 
 
 
 def _shaped(op: Op, at: int, slot: SizeSlot, dtype: torch.dtype, size: int) -> dict[str, Any] | None:
-    """The arguments of a sample with another size, without numbers; None if its function does not support that."""
+    """The arguments of a sample with another size, on the meta device; None if its function does not support it."""
     made = redrawn(op, Make(dtype=dtype, device="meta", **slot.resized(size)), at + 1)
     return made[at] if len(made) > at else None
 
 
 def _do_results_grow(op: Op, at: int, slot: SizeSlot, dtype: torch.dtype, size: int) -> bool:
-    """Whether the reference's results are larger at `size` than at half of it; False if that is unknown."""
+    """Whether the reference's results are larger at `size` than at half of it; False if unknown."""
     counts = []
     with contextlib.suppress(Exception):
         for tried in (size // 2, size):
@@ -78,7 +78,7 @@ def _do_results_grow(op: Op, at: int, slot: SizeSlot, dtype: torch.dtype, size: 
 
 
 def _size_that_is_large(op: Op, at: int, slot: SizeSlot, dtype: torch.dtype, device: str) -> int | None:
-    """The smallest size with which a tensor of the sample is large on the device; None if there is none."""
+    """The smallest size that makes a tensor of the sample large on the device; None if there is none."""
 
     def is_large(size: int) -> bool:
         shaped = derive.tensors(_shaped(op, at, slot, dtype, size))

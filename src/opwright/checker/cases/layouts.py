@@ -1,4 +1,4 @@
-"""Copies of a tensor with other layouts in memory."""
+"""Copies of a tensor with other memory layouts."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 _OFFSET = 3
 _MATRIX = 2
 _IMAGE_BATCH = 4  # dimensions of (N, C, H, W)
-# More than 32 bits can count, and the rows of it that are touched.
+# A distance beyond 32 bits, and the number of rows that are touched.
 _FAR_ELEMENTS = 2**31 + 64
 _FAR_ROWS = 512
 
 
 def layouts(tensor: Tensor, *, is_mutated: bool = False) -> Iterator[tuple[str, Family, Callable[[Tensor], Tensor]]]:
-    """Yield (name, family, function that makes it) for each layout that differs from a contiguous one.
+    """Yield (name, family, function that applies it) for each non-contiguous layout.
 
     Args:
         tensor: the tensor.
-        is_mutated: whether the operator writes to it: then no layout has elements that share memory.
+        is_mutated: whether the operator writes to it; if so, no layout has elements that share memory.
     """
     if tensor.numel() == 0 or tensor.dim() == 0:
         return
@@ -50,7 +50,7 @@ def layouts(tensor: Tensor, *, is_mutated: bool = False) -> Iterator[tuple[str, 
 
 
 def _self_overlapping(tensor: Tensor) -> Iterator[tuple[str, Family, Callable[[Tensor], Tensor]]]:
-    """The layouts in which several elements share memory: PyTorch itself rejects most writes to them."""
+    """Yield layouts in which elements share memory; PyTorch itself rejects most writes to them."""
     if tensor.shape[0] > 1:
         yield "expanded", Family.STRIDES, lambda x: x[:1].clone().expand(x.shape)
     if tensor.dim() > 1 and tensor.shape[-1] > 1:
@@ -60,9 +60,9 @@ def _self_overlapping(tensor: Tensor) -> Iterator[tuple[str, Family, Callable[[T
 
 
 def far_apart(tensor: Tensor) -> Tensor | None:
-    """The same numbers, with rows of the first dimension more than 2**31 elements apart; None if that is impossible.
+    """The same values, with rows of the first dimension more than 2**31 elements apart; None if impossible.
 
-    The memory between them is never touched, and so never allocated.
+    The memory between the rows is never touched, so the system never allocates it.
     """
     rows = tensor.shape[0] if tensor.dim() else 0
     if tensor.device.type != "cpu" or not 1 < rows <= _FAR_ROWS or tensor.numel() == 0:
@@ -73,19 +73,19 @@ def far_apart(tensor: Tensor) -> Tensor | None:
     size = (rows - 1) * step + row
     try:
         memory = mmap.mmap(-1, size * tensor.element_size(), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
-    except (OSError, ValueError, OverflowError):  # no address space, as under a container's limit
+    except (OSError, ValueError, OverflowError):  # no address space, for example because of a container's limit
         return None
     storage = torch.frombuffer(memory, dtype=torch.uint8).view(tensor.dtype)
     far = storage.as_strided(tensor.shape, (step, *dense.stride()[1:]))
     return far.copy_(tensor)
 
 
-# Python's own module lacks it before 3.13; the value is the kernel's.
+# Python's module lacks it before 3.13; this is the value in the Linux kernel.
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 
 def _filled(size: tuple[int, ...], like: Tensor) -> Tensor:
-    """Memory that is conspicuous when it is read: NaN, or the largest integer."""
+    """Memory filled with conspicuous values: NaN, or the largest integer."""
     if like.is_floating_point() or like.is_complex():
         return torch.full(size, float("nan"), dtype=like.dtype, device=like.device)
     value = True if like.dtype == torch.bool else torch.iinfo(like.dtype).max
@@ -100,7 +100,7 @@ def _padded(tensor: Tensor) -> Tensor:
 
 
 def _singular(tensor: Tensor) -> Tensor:
-    """Contiguous, whatever the strides of dimensions of 1 are: of an image of one channel, often 1."""
+    """A contiguous tensor with other strides of dimensions of size 1, such as 1 for the channel of a gray image."""
     dense = tensor.clone(memory_format=torch.contiguous_format)
     pairs = zip(tensor.shape, dense.stride(), strict=True)
     return dense.as_strided(tensor.shape, [stride if size > 1 else 1 + (stride == 1) for size, stride in pairs])
@@ -112,7 +112,7 @@ def _reversed(tensor: Tensor) -> Tensor:
 
 
 def _overlapping(tensor: Tensor) -> Tensor:
-    """Rows that begin one element after each other, like those of a sliding window; the numbers change."""
+    """Rows that start one element apart, as in a sliding window; the values change."""
     row = tensor[0].clone(memory_format=torch.contiguous_format)
     memory = torch.cat([row.flatten(), tensor[1:].flatten()])
     return memory.as_strided(tensor.shape, (1, *row.stride()))

@@ -1,4 +1,4 @@
-"""Finds the limits of what a reference accepts, such as the largest size: a kernel must have the same."""
+"""Finds the limits of what a reference accepts, such as the largest size; a kernel must have the same limits."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from opwright.checker.cases.variation import Variation
     from opwright.spec import Op
 
-# No limit of a size or a count is expected beyond what 32 bits count.
+# No limit of a size or count is expected beyond 32 bits.
 _FARTHEST = 2**31
 
 
 def limits(accepts: Callable[[int], bool | None], start: int, farthest: int) -> list[int]:
-    """The last number that is accepted on the way from `start` to `farthest`, and the next one, which is rejected.
+    """Find the last accepted number between `start` and `farthest`, and the next one, which is rejected.
 
     Args:
-        accepts: whether a number is accepted; None if that is unknown.
+        accepts: returns whether a number is accepted; None if unknown.
         start: a number that is accepted.
-        farthest: the number to stop at, on either side of `start`.
+        farthest: the number at which to stop, on either side of `start`.
 
     Returns:
-        The two numbers; nothing if `farthest` is accepted, or if it is unknown whether a number is.
+        The two numbers; empty if `farthest` is accepted, or if it is unknown whether a number is.
     """
     side = 1 if farthest > start else -1
     accepted, rejected = 0, abs(farthest - start)
     if not rejected or accepts(farthest) is not False:
         return []
     while rejected - accepted > 1:
-        # Until a number is accepted, the distance is halved each time.
+        # The distance is halved until a number is accepted.
         middle = (accepted + rejected) // 2
         verdict = accepts(start + side * middle)
         if verdict is None:
@@ -47,7 +47,7 @@ def limits(accepts: Callable[[int], bool | None], start: int, farthest: int) -> 
 
 
 def integer_limits(case: Case, costs: Costs) -> Iterator[Variation]:
-    """The limits of each argument of `case` that is an integer."""
+    """Yield the limits of each integer argument of `case`."""
     for name, value in case.arguments.items():
         if type(value) is not int:
             continue
@@ -62,11 +62,11 @@ def integer_limits(case: Case, costs: Costs) -> Iterator[Variation]:
 def size_limits(
     op: Op, at: int, slots: list[SizeSlot], costs: Costs, device: str, seed: int
 ) -> Iterator[dict[SizeSlot, int]]:
-    """The limits of each size in the sample of index `at`."""
+    """Yield the limits of each size in the sample with index `at`."""
     for slot in slots:
 
         def accepts(size: int, slot: SizeSlot = slot) -> bool | None:
-            # On the meta device, because sizes that are rejected may be too large for memory.
+            # On the meta device, because rejected sizes may be too large for memory.
             made = redrawn(op, Make(seed=seed, device="meta", **slot.resized(size)), at + 1, MOST_DRAWN)
             return costs.accepts(made[at], device) if len(made) > at else None
 

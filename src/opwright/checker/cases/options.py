@@ -1,4 +1,4 @@
-"""Other values for arguments that are not tensors: numbers, flags, strings, lists, and optional arguments."""
+"""Other values for non-tensor arguments: numbers, flags, strings, lists, and optional arguments."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from opwright.spec.schema import Parameter
 
 _INTEGERS = (0, 1, -1, 2, -2, 3, 4, 5, 8)
-# Beyond 32 bits, and at the limits of 64: a kernel that stores them in an int sees other values.
+# Beyond 32 bits, and at the limits of 64 bits: a kernel that stores them in an int truncates them.
 _EXTREMES = (2**31, 2**32, 2**32 + 1, -(2**31) - 1, 2**63 - 1, -(2**63))
-# Dimensions in any order, sizes, and strides.
+# These suit dimensions in any order, sizes and strides.
 _INTEGER_LISTS = ((0,), (1,), (-1,), (0, 1), (1, 0), (-1, 0), (-2, -1), (2, 0), (2, 3), (0, 1, 2), (2, 0, 1))
 _FLOATS = (0.0, 1.0, -1.0, 0.5, 2.0, 1e-3, 1e-10, 1e10, 3.7, -0.3)
 _LITERAL_TYPES = (int, float, str)
-# The literals of each type that are tried: those in the source come before those in its constants, such as a table.
+# The number of literals tried per type: those in the source come before those in its constants, such as a table.
 _MOST_LITERALS = 32
 _LONGEST = 40
 _MOST_THRESHOLDS = 12
-# Larger numbers are tried for their own sake.
+# Other variations cover larger numbers.
 _LARGEST_THRESHOLD = 1e6
 
 
 def options(op: Op, case: Case) -> Iterator[Variation]:
-    """Variations of the arguments of `case` that are not tensors."""
+    """Yield variations of the non-tensor arguments of `case`."""
     literals = _literals(op.reference)
     for parameter in op.parameters:
         value = case.arguments[parameter.name]
@@ -52,7 +52,7 @@ def options(op: Op, case: Case) -> Iterator[Variation]:
 
 
 def thresholds(op: Op, case: Case) -> list[float]:
-    """The numbers with which a reference may compare those in tensors: its options in `case`, and its literals."""
+    """The numbers with which a reference may compare tensor values: its options in `case`, and its literals."""
     literals = _literals(op.reference)
     given = [leaf for leaf in pytree.tree_leaves(case.arguments) if isinstance(leaf, (int, float))]
     written = [number for one in (*literals.get(float, ()), *literals.get(int, ())) for number in (one, -one)]
@@ -135,7 +135,7 @@ _SCALARS: dict[str, Callable[[Any, dict[type, list[Any]]], Iterable[Any]]] = {
 
 
 def _lists(kind: str, value: Any, case: Case) -> Iterator[Any]:
-    """Lists of other lengths, orders and elements."""
+    """Yield lists with other lengths, orders and elements."""
     yield []
     if kind == "int":
         yield from map(list, _INTEGER_LISTS)
@@ -155,7 +155,7 @@ def _lists(kind: str, value: Any, case: Case) -> Iterator[Any]:
 
 
 def _tensors_like(case: Case) -> Iterator[Tensor]:
-    """Tensors for an optional argument: like another argument, or like a row, a column, or one number of it."""
+    """Yield tensors for an optional argument: like another argument, or a row, a column or one element of it."""
     for _, tensor in tensors(case.arguments):
         if not tensor.is_meta:
             dense = tensor.detach().clone(memory_format=torch.contiguous_format)
@@ -170,7 +170,7 @@ def _tensors_like(case: Case) -> Iterator[Tensor]:
 
 
 def _results(op: Op, case: Case) -> Iterator[Tensor]:
-    """The reference's results: an optional tensor, such as `out`, may have to have their shape."""
+    """Yield the reference's results, whose shape an optional tensor such as `out` may require."""
     positional, keywords = op.spread(case.fresh())
     with contextlib.suppress(Exception), torch.random.fork_rng([]):
         for tensor in derive.tensors(op.reference(*positional, **keywords)):
@@ -180,7 +180,7 @@ def _results(op: Op, case: Case) -> Iterator[Tensor]:
 
 @functools.lru_cache
 def _literals(function: Callable[..., Any]) -> dict[type, list[Any]]:
-    """The literals in the source of a reference, and in the constants that it uses: values that it tests for."""
+    """The literals in the source of a reference and in the constants that it uses, which it may compare with."""
     found: dict[type, list[Any]] = {}
 
     def keep(value: Any) -> None:
@@ -206,5 +206,5 @@ def _literals(function: Callable[..., Any]) -> dict[type, list[Any]]:
 
 
 def _is_option(text: str) -> bool:
-    """Whether a string may be the value of an option, and not a message."""
+    """Whether a string may be the value of an option rather than a message."""
     return len(text) <= _LONGEST and " " not in text

@@ -1,4 +1,4 @@
-"""Varies the sizes of tensors that samples make by hand, without a size of `Make` to vary."""
+"""Varies the sizes of tensors that samples make without a size of `Make`."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from opwright.spec import derive
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# In addition, one less and one more than the size itself.
+# The size minus one and plus one are tried too.
 _SIZES = (0, 1, 2, 9, 17, 33)
 _QUICK_SIZES = (0, 1, 17)
 _MOST_SIZES_VARIED = 4
 _MOST_ELEMENTS = 2**21
-# The relative difference between numbers and their repetition, and the number of repetitions without one.
+# The relative difference between values and their repetitions, and the number of repetitions without it.
 _SMALLER = 1e-3
 _EQUAL_REPEATS = 4
-# The dtypes that can express it.
+# The dtypes that can represent that difference.
 _PRECISE = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
 def resized(case: Case, others: Sequence[Case], *, quick: bool) -> Iterator[Case]:
-    """Calls in which a size of `case` is changed wherever it occurs: tensors are truncated, or repeated.
+    """Yield calls in which a size of `case` is changed wherever it occurs: tensors are truncated or repeated.
 
     The reference decides whether such a call is valid.
 
     Args:
         case: the call.
-        others: its variations in size so far. A tensor that one of them varies is not changed.
+        others: its variations in size so far. Tensors that one of them resizes are not changed.
         quick: whether to try fewer sizes.
     """
     fixed = _fixed(case, others)
@@ -51,7 +51,7 @@ def resized(case: Case, others: Sequence[Case], *, quick: bool) -> Iterator[Case
 
 
 def _fixed(case: Case, others: Sequence[Case]) -> list[tuple[int, int]]:
-    """The dimensions of the tensors that no other case varies, as (index of the tensor, index of the dimension)."""
+    """The dimensions of tensors that no other case resizes, as (index of the tensor, index of the dimension)."""
     shapes = [[tensor.shape for tensor in derive.tensors(one.arguments)] for one in (case, *others)]
     alike = [one for one in shapes if len(one) == len(shapes[0])]
     return [
@@ -63,15 +63,15 @@ def _fixed(case: Case, others: Sequence[Case]) -> list[tuple[int, int]]:
 
 
 def with_sizes(arguments: dict[str, Any], sizes: Mapping[tuple[int, int], int]) -> dict[str, Any]:
-    """`arguments` with other sizes: tensors are cut, or repeat themselves.
+    """Resize `arguments`: tensors are truncated or repeated.
 
-    Numbers that are repeated often and are not whole are made smaller by up to a thousandth: the rounding errors of a
-    sum of equal numbers would all have one sign, and add up to more than those of other numbers. A few repetitions stay
-    equal, because operators treat ties differently.
+    Non-integer values that are repeated often are reduced by up to a thousandth: the rounding errors of a sum of equal
+    values would all have the same sign, and accumulate more than those of other values. A few repetitions stay equal,
+    because operators treat ties differently.
 
     Args:
         arguments: the arguments of a call.
-        sizes: by the number of a tensor among them and of its dimension, the new size.
+        sizes: the new sizes, by (index of the tensor, index of the dimension).
     """
     numbers = iter(range(len(derive.tensors(arguments))))
 
@@ -89,7 +89,7 @@ def with_sizes(arguments: dict[str, Any], sizes: Mapping[tuple[int, int], int]) 
 
 
 def _with_other_repeats(tensor: Tensor, dim: int, size: int) -> Tensor:
-    """`tensor`, a repetition along `dim` of what has `size` there, with other numbers where it is repeated often."""
+    """Change the values of `tensor`, whose first `size` rows along `dim` repeat, where they repeat often."""
     equal = _EQUAL_REPEATS * size
     if tensor.shape[dim] <= equal or tensor.dtype not in _PRECISE:
         return tensor

@@ -1,4 +1,4 @@
-"""The author's own calls of an operator, drawn from its samples."""
+"""The author's calls of an operator, drawn from its samples."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from opwright.spec import Op
 
-# The most elements of what the samples make on the way to their arguments, such as a mask, when their sizes vary.
+# The maximum number of elements of intermediate tensors that samples make, such as a mask, when sizes vary.
 MOST_DRAWN = 2**25
 
 
 def samples(op: Op, device: str, seed: int) -> list[Case]:
-    """The author's own calls.
+    """Return the author's calls.
 
     Raises:
-        SpecError: there are none, they do not match the operator, or one lies outside its domain.
+        SpecError: there are none, they do not match the operator, or one is outside its domain.
     """
     with _seeded(seed, device):
         cases = [
@@ -45,10 +45,10 @@ def samples(op: Op, device: str, seed: int) -> list[Case]:
 
 
 def errors(op: Op, device: str, seed: int) -> list[tuple[str, Case]]:
-    """The calls that raise an error, as the author claims, and a part of each message.
+    """Return the calls that the author claims to raise an error, each with part of its message.
 
     Raises:
-        SpecError: they do not match the operator, or lie outside its domain, where it may do anything.
+        SpecError: they do not match the operator, or are outside its domain, where its behavior is undefined.
     """
     with _seeded(seed, device):
         made = [
@@ -60,16 +60,16 @@ def errors(op: Op, device: str, seed: int) -> list[tuple[str, Case]]:
 
 
 def _check_domain(op: Op, cases: Sequence[Case]) -> None:
-    """Raise `SpecError` if a call that the author claims lies outside the domain."""
+    """Raise `SpecError` if a call that the author claims is outside the domain."""
     for case in cases if op.has_domain else ():
         if outside := op.why_outside(case.fresh()):
-            msg = f"{case.name} of {op.qualified_name} lies outside its domain: {outside}. Change one of the two"
+            msg = f"{case.name} of {op.qualified_name} is outside its domain: {outside}. Change the call or the domain"
             raise SpecError(msg)
 
 
 @contextlib.contextmanager
 def _seeded(seed: int, device: str) -> Iterator[None]:
-    """Seed the generators that samples can use besides `make`: each process of a check draws the same samples."""
+    """Seed the other generators that samples may use, so that each process of a check draws the same samples."""
     numpy = sys.modules.get("numpy")
     of_python, of_numpy = random.getstate(), numpy and numpy.random.get_state()
     with torch.random.fork_rng([] if device == "cpu" else range(torch.cuda.device_count())):
@@ -91,13 +91,14 @@ def by_size(given: list[Case]) -> list[int]:
 
 
 def redrawn(op: Op, make: Make, count: int, most_elements: int | None = None) -> list[dict[str, Any]]:
-    """The arguments of the first `count` samples, made with another `make`; fewer if they do not support it.
+    """Return the arguments of the first `count` samples, made with another `make`; fewer if samples fail.
 
     Args:
         op: the operator.
         make: makes the tensors.
         count: the number of samples.
-        most_elements: the most elements of any tensor that the samples make, with or without `make`; None for no limit.
+        most_elements: the maximum number of elements of any tensor that samples make, even without `make`; None means
+            no limit.
     """
     made = []
     limit = contextlib.nullcontext() if most_elements is None else SizeLimitAhead(most_elements)
@@ -108,11 +109,11 @@ def redrawn(op: Op, make: Make, count: int, most_elements: int | None = None) ->
 
 
 def constants(case: Case) -> list[Any]:
-    """What calls must have in common to share a graph or a batch: all but the numbers in their tensors."""
+    """What calls must have in common to share a graph or a batch: everything except the values in their tensors."""
     leaves, structure = pytree.tree_flatten(case.arguments)
     return [structure, *((leaf.shape, leaf.dtype) if isinstance(leaf, Tensor) else leaf for leaf in leaves)]
 
 
 def elements_in(arguments: dict[str, Any]) -> int:
-    """The number of elements in all tensors of a call."""
+    """The total number of elements in the tensors of a call."""
     return sum(tensor.numel() for tensor in derive.tensors(arguments))

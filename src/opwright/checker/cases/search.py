@@ -1,4 +1,4 @@
-"""Searches for calls of an operator beyond its samples: every argument varied, alone and in pairs, and bad inputs."""
+"""Searches for calls of an operator beyond its samples: single variations, pairs of them, and bad inputs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from opwright.spec import Op
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.int32)
-# Each tensor alone is converted to these: a dtype of another kind than that of the other tensors.
+# Each tensor alone is converted to these, so that its dtype differs from that of the other tensors.
 _ALONE = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32)
 _DEEP = (" one", " true", " sorted", " sorted, largest first")
-# From this size on, bad integers are tried in the largest size of each dimension.
+# Bad integers are tried at the largest size of each dimension, if that is at least this.
 _LARGE = 512
 _BAD_INTEGERS = (" with one -1", " with one past the largest")
-# Only the smallest samples vary in layouts, sizes and numbers: photographs would take minutes.
+# Only the smallest samples vary in layouts, sizes and values: photographs would take minutes.
 _VARIED_SAMPLES = 2
 _PAIRS = 300
 _QUICK_PAIRS = 60
@@ -50,26 +50,26 @@ _QUICK_SHARED_WITH_OPTIONS = 20
 _COMBINED = 300
 _QUICK_COMBINED = 40
 _MOST_COMBINED_ELEMENTS = 2**20
-# The options and dtypes of larger samples are not varied, unless the sample is one of the smallest.
+# Samples other than the smallest are varied only up to this many elements.
 _FEW_ELEMENTS = 2**16
-# A quick check tries this many variations of a family, chosen at random.
+# A quick check tries this many variations of a family.
 _QUICK_OF_A_FAMILY = 40
-# At least, if it never varies all tensors at once.
+# The minimum, for a family that never varies all tensors together.
 _QUICK_ALONE = 8
 _ALL = "all tensors "
 
 
 def varied(op: Op, given: list[Case], device: str, options: Options, costs: Costs) -> list[Case]:
-    """Variations of the samples `given`, one at a time."""
+    """Return the samples `given` with one variation each."""
     smallest = by_size(given)
     chosen = sorted(smallest[: 1 if options.quick else _VARIED_SAMPLES])
-    # Another sample may have other options, other tensors in a list, or a size that the chosen ones do not have.
+    # Other samples may have options, tensors in a list, or sizes that the chosen ones do not have.
     others = [at for at in smallest if at not in chosen and elements_in(given[at].arguments) <= _FEW_ELEMENTS]
     rest = [] if options.quick else others
     resizer = Resizer(op, given, device, options)
     sizes = list(resizer.usual(chosen, others))
     beyond = resizer.beyond_launches(smallest[0]) if device == "cuda" else ()
-    # Before the others, which may use up the time for trials.
+    # These come first, because the others may use up the time for trials.
     largest = [] if options.quick else resizer.deepest(smallest[0])
     deep = [case for case in _deep(largest, options) if costs.is_affordable(case.arguments)]
     dtypes = list(_dtypes(op, given, chosen, device, options))
@@ -96,7 +96,7 @@ def varied(op: Op, given: list[Case], device: str, options: Options, costs: Cost
 
 
 def pairs(op: Op, given: list[Case], varied: list[Case], options: Options, costs: Costs) -> Iterator[Case]:
-    """Several variations at once, chosen at random: of the samples `given`, or of their other sizes and dtypes."""
+    """Yield random combinations of variations, of the samples `given` or of these with other sizes and dtypes."""
     choose = choice(options.seed)
     smallest = by_size(given)
     chosen = [given[at] for at in smallest[: 1 if options.quick else _VARIED_SAMPLES]]
@@ -114,7 +114,7 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options, costs
             [*shared(op, base), *unequal(base)],
         ]
         there = [group for group in groups if group]
-        # In the order of the groups: a layout is lost if the numbers are replaced after it.
+        # In the order of the groups: replacing values after a layout would lose the layout.
         picked = sorted(choose.sample(range(len(there)), min(2, len(there))))
         case = base
         try:
@@ -135,7 +135,7 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options, costs
 
 
 def limits(op: Op, given: list[Case], device: str, options: Options, costs: Costs) -> Iterator[Case]:
-    """The samples `given` with the largest and smallest sizes and integers that the reference accepts, and beyond."""
+    """Yield the samples `given` with sizes and integers at, and just beyond, the limits that the reference accepts."""
     smallest = by_size(given)
     few = [at for at in smallest if elements_in(given[at].arguments) <= _FEW_ELEMENTS]
     resizer = Resizer(op, given, device, options)
@@ -148,7 +148,7 @@ def limits(op: Op, given: list[Case], device: str, options: Options, costs: Cost
 
 
 def _numbers_with_options(op: Op, sample: Case, options: Options) -> Iterator[Case]:
-    """Ties, halves, zeros and the like together with each option: at a scale of 1, a half is rounded."""
+    """Yield ties, halves, zeros and similar values with each option: at a scale of 1, for example, halves round."""
     found = contents(sample, options.seed, each=False)
     numbers = [one for one in found if one.family in (Family.EDGE, Family.INTEGER)]
     both = list(itertools.product(numbers, other_options(op, sample)))
@@ -160,7 +160,7 @@ def _numbers_with_options(op: Op, sample: Case, options: Options) -> Iterator[Ca
 
 
 def _shared_with_options(op: Op, chosen: list[Case], options: Options) -> Iterator[Case]:
-    """Arguments in the memory of one that is written to, with each option: it may say which part is written."""
+    """Yield arguments in the memory of a mutated one with each option, which may select the part that is written."""
     if not op.mutates:
         return
     both = [(case, *two) for case in chosen for two in itertools.product(shared(op, case), other_options(op, case))]
@@ -172,7 +172,7 @@ def _shared_with_options(op: Op, chosen: list[Case], options: Options) -> Iterat
 
 
 def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
-    """Variations of the numbers, options, ranks, shapes and shared memory of one sample."""
+    """Yield variations of the values, options, ranks, shapes and shared memory of one sample."""
     for variations in (
         contents(case, options.seed, thresholds(op, case)),
         other_options(op, case),
@@ -184,10 +184,10 @@ def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
 
 
 def _numbers_in_dtype(op: Op, case: Case, smallest: Case, options: Options) -> Iterator[Case]:
-    """Other numbers in another dtype, whose range and precision differ: all of them only if the dtype is claimed."""
+    """Yield other values in another dtype, whose range and precision differ; a random few if it is not claimed."""
     if not case.claimed and (options.quick or not case.name.startswith(f"{smallest.name} in ")):
         return
-    # In a domain, all tensors may not have the numbers that one alone may.
+    # A domain may allow values in one tensor that it does not allow in all tensors together.
     numbers = _inside(op, case, list(contents(case, options.seed, each=op.has_domain)))
     if options.quick or not case.claimed:
         numbers = choice(options.seed).sample(numbers, min(len(numbers), _QUICK_ALONE))
@@ -195,7 +195,7 @@ def _numbers_in_dtype(op: Op, case: Case, smallest: Case, options: Options) -> I
 
 
 def _large_with_bad_integers(sizes: list[Case], options: Options) -> Iterator[Case]:
-    """Invalid indices in calls that threads may divide: an error in a thread must reach the caller."""
+    """Yield invalid indices in calls large enough for several threads: an error in a thread must reach the caller."""
     largest: dict[str, Case] = {}
     for case in sizes:
         name, size = case.size or ("", 0)
@@ -207,21 +207,21 @@ def _large_with_bad_integers(sizes: list[Case], options: Options) -> Iterator[Ca
 
 
 def _deep(largest: Iterable[Case], options: Options) -> Iterator[Case]:
-    """Numbers that lead an operator from each element to the next, in calls with many."""
+    """Yield large calls with values that make an operator step from each element to the next."""
     for case in largest:
         numbers = contents(case, options.seed, each=False)
         yield from _made((one for one in numbers if one.what.endswith(_DEEP)), case)
 
 
 def _made(variations: Iterable[Variation], case: Case) -> Iterator[Case]:
-    """`case` with each of the `variations` that apply: PyTorch computes nothing in some dtypes, such as uint16."""
+    """Yield `case` with each of the `variations` that apply; PyTorch cannot compute in some dtypes, such as uint16."""
     for one in variations:
         with contextlib.suppress(Exception):
             yield one.of(case)
 
 
 def _inside(op: Op, case: Case, variations: list[Variation]) -> list[Variation]:
-    """The `variations` with which `case` lies inside the domain."""
+    """The `variations` with which `case` is inside the domain."""
     if not op.has_domain:
         return variations
     inside = []
@@ -233,10 +233,10 @@ def _inside(op: Op, case: Case, variations: list[Variation]) -> list[Variation]:
 
 
 def _some(op: Op, case: Case, variations: list[Variation], options: Options) -> Iterable[Variation]:
-    """All `variations`, or in a quick check some of them: those of all tensors at once, and others at random.
+    """Return all `variations`, or in a quick check some of them: those of all tensors together, and random others.
 
-    Where all tensors at once lie outside the domain, as with NaN, one tensor that may have it has it alone. A mask has
-    all of its few variations: beside several tensors of numbers, a random choice would leave most of them out.
+    If a variation of all tensors together is outside the domain, as with NaN, one tensor for which it is inside gets it
+    alone. A mask gets all of its few variations: among those of other tensors, a random choice would miss most of them.
     """
     if not options.quick or len(variations) <= _QUICK_OF_A_FAMILY:
         return variations
@@ -266,13 +266,13 @@ def _dtypes(op: Op, given: list[Case], chosen: list[int], device: str, options: 
 
 
 def _singular(op: Op, case: Case) -> Iterator[Case]:
-    """A call in which a size is 1, with other strides of that dimension."""
+    """Yield a call in which a size is 1, with other strides of that dimension."""
     if case.size is not None and case.size[1] == 1:
         yield from _made((one for one in _layouts(op, case) if one.what.endswith(" dimensions of 1")), case)
 
 
 def _layouts(op: Op, case: Case) -> Iterator[Variation]:
-    # PyTorch does not resolve lazily negated and conjugated tensors in a list of optional ones, whatever the kernel.
+    # PyTorch never resolves negative and conjugate views in a list of optional tensors, whatever the kernel.
     unresolved = {parameter.name for parameter in op.parameters if parameter.type == "List[Optional[Tensor]]"}
     for path, tensor in tensors(case.arguments):
         argument = path.partition("[")[0]
@@ -289,7 +289,7 @@ def _variations_of(sample: Case, cases: list[Case]) -> list[Case]:
 def _far(case: Case, op: Op) -> Iterator[Case]:
     for path, tensor in tensors(case.arguments):
         if path.partition("[")[0] in op.mutates:
-            continue  # such memory is never copied: the reference and the operator would write to the same
+            continue  # such memory is never copied: the reference and the operator would write to the same tensor
         if (far := far_apart(tensor)) is not None:
             what = f"{path} with rows more than 2^31 elements apart"
             yield Case(f"{case.name}, {what}", Family.FAR, replaced(case.arguments, path, far), argument=path)

@@ -1,4 +1,4 @@
-"""Tensors of other ranks, and with accidentally equal dimensions made unequal."""
+"""Varies the ranks of tensors, and makes accidentally equal dimensions unequal."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from opwright.checker.cases.case import Case
 
 _LARGEST_RANK = 8
-_MOST_DIMENSIONS = 12  # of all tensors; pairs of them are varied together
+_MOST_DIMENSIONS = 12  # in all tensors together, because pairs of them are varied
 
-# A dimension of a tensor: the path of the tensor, and the index of the dimension.
+# A dimension: the path of its tensor, and its index.
 Place = tuple[str, int]
 
 
 def ranks(case: Case) -> Iterator[Variation]:
-    """All tensors with another number of dimensions at once: single elements, flat, and up to eight dimensions."""
+    """Yield other ranks of all tensors together: single elements, flattened, and up to eight dimensions."""
     found = [(path, tensor) for path, tensor in tensors(case.arguments) if tensor.numel()]
     if not found:
         return
@@ -42,7 +42,7 @@ def ranks(case: Case) -> Iterator[Variation]:
 
 
 def unequal(case: Case) -> Iterator[Variation]:
-    """Each dimension one longer or shorter, alone and together with another one of the same size.
+    """Yield each dimension one longer or shorter, alone and together with another one of the same size.
 
     Dimensions that are equal only by accident then differ; if they must be equal, the reference rejects the call.
     """

@@ -1,4 +1,4 @@
-"""Arguments that share memory: the same tensor for two of them, and views that overlap."""
+"""Makes arguments share memory: the same tensor for two arguments, and views that overlap."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def shared(op: Op, case: Case) -> Iterator[Variation]:
-    """Variations in which two arguments share memory; the operator writes to at most one of them."""
+    """Yield variations in which two arguments share memory; the operator writes to at most one of them."""
     found = [(path, tensor) for path, tensor in tensors(case.arguments) if tensor.numel() and not tensor.is_meta]
     written = [entry for entry in found if entry[0].partition("[")[0] in op.mutates]
     read = [entry for entry in found if entry not in written]

@@ -1,4 +1,4 @@
-"""The sizes in an operator's samples that a check can vary, and the samples with other ones."""
+"""Finds the sizes in an operator's samples that a check can vary, and varies them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opwright.checker.job import Options
     from opwright.spec import Op
 
-# Around the widths of vectors and the sizes of blocks.
+# Sizes around vector widths and block sizes.
 _SIZES = (
     *(0, 1, 2, 3, 4, 5, 7, 8, 9),
     *(n + d for n in (16, 32, 64, 128, 256, 512, 1024) for d in (-1, 0, 1)),
@@ -27,15 +27,15 @@ _SIZES = (
     4099,
 )
 _QUICK_SIZES = (0, 1, 2, 8, 9, 17, 64, 256)
-# Kernels often have branches of their own for nothing, and for one element.
+# Kernels often have separate branches for no elements and for one element.
 _FEWEST = (0, 1)
-# The fewest elements and rows with which PyTorch's parallel_for divides its range, whatever its grain.
+# The numbers of elements and rows from which PyTorch's parallel_for splits its range, whatever its grain size.
 _SPLIT_ELEMENTS = 2**17
 SPLIT_ROWS = 70001
 _MOST_ELEMENTS = 2**21
-# An operator that calls itself for each neighbor, or for each part of a sorted row, exceeds its stack with this many.
+# A kernel that recurses for each neighbor, or for each part of a sorted row, overflows its stack with this many.
 _DEEP_ELEMENTS = 2**18
-# Where one size exceeds what a launch may ask for, the others are at most this, and a GPU has memory for the rest.
+# When one size exceeds the limits of a launch, the others are at most this, so that the call fits on the GPU.
 _SMALL = 2
 _MOST_ELEMENTS_ON_A_GPU = 2**23
 _MOST_SIZES_VARIED = 6
@@ -48,10 +48,10 @@ class SizeSlot:
     """A size in the samples that can be varied.
 
     Attributes:
-        name: the size in words.
+        name: a description of the size.
         default: the author's size.
-        key: its kind for `Make`: `sizes` or `literals`.
-        number: its number for `Make`.
+        key: the argument of `Make` that sets it: `sizes` or `literals`.
+        number: its key in that argument.
     """
 
     name: str
@@ -60,12 +60,12 @@ class SizeSlot:
     number: int
 
     def resized(self, size: int) -> dict[str, Any]:
-        """The arguments of `Make` for that size."""
+        """The arguments of `Make` for size `size`."""
         return {self.key: {self.number: size}}
 
 
 def size_slots(op: Op, device: str, seed: int) -> list[SizeSlot]:
-    """The sizes that can be varied: those that the samples request; if there are none, their literals."""
+    """The sizes that can be varied: those that the samples request or, if there are none, their literals."""
     probe = Make(seed=seed, device=device)
     for _ in op.draw(probe):
         pass
@@ -79,8 +79,8 @@ class Resizer:
 
     Args:
         op: the operator.
-        given: its samples as they are.
-        device: where to draw them.
+        given: its samples with their own sizes.
+        device: the device of the tensors.
         options: the options of the check.
 
     Attributes:
@@ -95,17 +95,18 @@ class Resizer:
         self._options = options
 
     def usual(self, chosen: Sequence[int], others: Sequence[int]) -> Iterator[Case]:
-        """Samples with sizes around those of vectors, blocks and threads, alone and two at once.
+        """Yield samples with sizes around those of vectors, blocks and threads, one or two sizes at a time.
 
         Args:
-            chosen: the numbers of the samples.
-            others: the numbers of others. The first of them that a size changes has that size if no chosen one does.
+            chosen: the indices of the samples.
+            others: the indices of further samples. For a size that no chosen sample has, the first of these with it is
+                varied.
         """
         quick = self._options.quick
         elements = [max(elements_in(self._given[at].arguments), 1) for at in chosen]
         elsewhere = []
         for slot in self.slots:
-            # Separately for each sample: the size that divides a small one is too large for the others.
+            # Separate for each sample: the size that splits the range of a small one is too large for the others.
             split = dict.fromkeys(-(-_SPLIT_ELEMENTS * max(slot.default, 1) // count) | 1 for count in elements)
             large = (*split,) if quick else (*split, SPLIT_ROWS)
             tried = [{slot: size} for size in (*(_QUICK_SIZES if quick else _SIZES), *large)]
@@ -119,11 +120,11 @@ class Resizer:
             yield from next(filter(None, found), [])
 
     def fewest(self, chosen: Sequence[int]) -> Iterator[Case]:
-        """The samples `chosen` with each size as 0 and as 1."""
+        """Yield the samples `chosen` with each size as 0 and as 1."""
         return self.with_sizes(chosen, [{slot: size} for slot in self.slots for size in _FEWEST])
 
     def beyond_launches(self, at: int) -> Iterator[Case]:
-        """The sample with the number `at`, with each size in turn beyond what a CUDA kernel may be launched with."""
+        """Yield sample `at` with each size in turn beyond the limits of a CUDA launch."""
         widths = {tensor.element_size() for tensor in derive.tensors(self._given[at].arguments)} or {1}
         for slot in self.slots:
             others = {other: min(other.default, _SMALL) for other in self.slots if other.default > _SMALL}
@@ -131,14 +132,14 @@ class Resizer:
             yield from self.with_sizes([at], tried, _MOST_ELEMENTS_ON_A_GPU)
 
     def deepest(self, at: int) -> Iterator[Case]:
-        """The sample with the number `at`, with so many elements that going from each to the next exceeds a stack."""
+        """Yield sample `at` with enough elements that recursing from each to the next overflows the stack."""
         count = max((tensor.numel() for tensor in derive.tensors(self._given[at].arguments)), default=0) or 1
         return self.with_sizes([at], [{slot: _DEEP_ELEMENTS * max(slot.default, 1) // count} for slot in self.slots])
 
     def with_sizes(
         self, chosen: Sequence[int], tried: Iterable[dict[SizeSlot, int]], most_elements: int = _MOST_ELEMENTS
     ) -> Iterator[Case]:
-        """The samples `chosen`, with each of the sizes `tried` that change them and make at most `most_elements`."""
+        """Yield the samples `chosen` with each of the sizes `tried` that change them, up to `most_elements`."""
         needed = self._given[: max(chosen, default=-1) + 1]
         most = max([most_elements, *(elements_in(case.arguments) for case in needed)])
         for sizes in tried:
@@ -165,7 +166,7 @@ class Resizer:
                     yield Case(f"{case.name}, {what}", family, made[at], size=alone[0] if len(alone) == 1 else None)
 
     def _two(self) -> Iterator[dict[SizeSlot, int]]:
-        """Two sizes at once, chosen at random: sizes that were equal, or multiples of each other, no longer are."""
+        """Choose two sizes at random, so that sizes that were equal, or multiples of each other, become independent."""
         choose = choice(self._options.seed)
         some = [size for size in _SIZES if 0 < size <= 129]
         count = _QUICK_SIZE_PAIRS if self._options.quick else _SIZE_PAIRS

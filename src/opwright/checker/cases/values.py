@@ -1,4 +1,4 @@
-"""Other numbers in the tensors of a call: magnitudes, offsets, ties, zeros, special values, extreme integers."""
+"""Varies the values in tensors: magnitudes, offsets, ties, zeros, special values, extreme integers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from opwright.checker.cases.case import Case
 
-# Makes other numbers from a contiguous copy of a tensor.
+# Returns other values for a contiguous copy of a tensor.
 Content = Callable[[Tensor, torch.Generator], Tensor]
 
 _SCALES = (1e-30, 1e-20, 1e-10, 1e-5, 1e-3, 1e3, 1e5, 1e10, 1e20, 1e30)
-# Positions in this many of the largest dimensions are tried.
+# Positions are tried in this many of the largest dimensions.
 _MOST_SIZES = 3
 _OFFSETS = (1.0, -1.0, 1e2, 1e4, -1e4)
 _SPECIAL = {"NaN": (float("nan"),), "infinities": (float("inf"), float("-inf"))}
@@ -30,13 +30,13 @@ _ROW_VALUES = {"NaN": float("nan"), "-inf": float("-inf"), "+inf": float("inf")}
 
 
 def contents(case: Case, seed: int, numbers: Sequence[float] = (), *, each: bool = True) -> Iterator[Variation]:
-    """Variations of the numbers in the tensors of `case`: in all tensors of a kind at once, and in each alone.
+    """Yield variations of the values in the tensors of `case`: in all tensors of a kind together, and in each alone.
 
     Args:
         case: the call to vary.
-        seed: of the random numbers.
-        numbers: further numbers to try in each tensor, at which an operator may behave in another way.
-        each: whether to vary a tensor alone too, if there are several of its kind.
+        seed: the seed of random values.
+        numbers: further numbers to try in each tensor, at which an operator may behave differently.
+        each: whether to also vary each tensor alone, if there are several of its kind.
     """
     limits = dict.fromkeys([*_limits(case), *numbers])
     for holds, table in _TABLES:
@@ -56,7 +56,7 @@ def contents(case: Case, seed: int, numbers: Sequence[float] = (), *, each: bool
 
 
 def _limits(case: Case) -> list[int]:
-    """The last position in each dimension and the next one, and -1 and 0: a tensor may hold positions in another."""
+    """The last position in each dimension, the next one, -1 and 0: a tensor may contain indices into another."""
     sizes = sorted({size for _, tensor in tensors(case.arguments) for size in tensor.shape if size > 1})
     return sorted({number for size in (0, *sizes[-_MOST_SIZES:]) for number in (size - 1, size)})
 
@@ -65,11 +65,11 @@ def _changing(paths: list[str], content: Content, seed: int, *words: str) -> Cha
     def change(given: Arguments) -> Arguments:
         changed = given
         for path, tensor in tensors(given):
-            # Different random numbers for each tensor: special values lie at different places in each.
+            # A generator per tensor, so that special values are at different positions in each.
             if path in paths and tensor.numel() and not tensor.is_meta:
                 dense = tensor.detach().clone(memory_format=torch.contiguous_format)
                 made = content(dense, generator(seed, path, *words))
-                # Not to() with the same dtype, which would normalize the bytes of booleans.
+                # No to() with the same dtype, because it would normalize the bytes of booleans.
                 changed = replaced(changed, path, made if made.dtype == tensor.dtype else made.to(tensor.dtype))
         return changed
 
@@ -114,7 +114,7 @@ def _wild(x: Tensor, g: torch.Generator) -> Tensor:
 
 def _sprinkled(*numbers: float) -> Content:
     def sprinkle(x: Tensor, g: torch.Generator) -> Tensor:
-        # Every fifth element, from a random start: some rows and vectors have one, some have none.
+        # Every fifth element from a random start, so that some rows and vectors contain one and some do not.
         flat = x.view(-1)
         places = torch.arange(int(torch.randint(0, min(5, x.numel()), (), generator=g)), flat.numel(), 5)
         flat[places] = torch.tensor(numbers, dtype=x.dtype).repeat(len(places))[: len(places)].to(x.device)
@@ -206,7 +206,7 @@ def _in_both_parts(content: Content) -> Content:
     return change
 
 
-# Without special values: formulas for complex numbers differ in what they make of NaN and infinities.
+# Without special values: formulas for complex numbers treat NaN and infinities differently.
 _COMPLEX: dict[str, tuple[Family, Content]] = {
     what: (family, _in_both_parts(content))
     for what, (family, content) in _FLOATING.items()
@@ -259,7 +259,7 @@ _INTEGER: dict[str, tuple[Family, Content]] = {
         Family.INTEGER,
         lambda x, g: _single(min(10**6, torch.iinfo(x.dtype).max))(x, g),
     ),
-    # From there on, float32 and float64 do not have every integer.
+    # Beyond these, float32 and float64 cannot represent every integer.
     **{f"plus 2^{power}": (Family.INTEGER, _raised(2**power)) for power in (24, 53)},
     "with one largest integer": (Family.INTEGER, _limit("max", everywhere=False)),
     "with one smallest integer": (Family.INTEGER, _limit("min", everywhere=False)),
@@ -274,7 +274,7 @@ _INTEGER: dict[str, tuple[Family, Content]] = {
 
 
 def _other_bytes(x: Tensor, g: torch.Generator) -> Tensor:
-    """The same booleans, with true ones stored as bytes other than 1, as in memory that another program wrote."""
+    """The same booleans, with True stored as bytes other than 1, as in memory that another program wrote."""
     bytes_of = torch.randint(2, 256, x.shape, generator=g, dtype=torch.uint8).to(x.device)
     return (bytes_of * x.to(torch.uint8)).view(torch.bool)
 
@@ -298,12 +298,12 @@ _TABLES: tuple[tuple[Callable[[Tensor], bool], dict[str, tuple[Family, Content]]
 
 @dataclass(frozen=True)
 class _Placed:
-    """How a given number gets into tensors of one kind.
+    """How to put a given number into tensors of one kind.
 
     Attributes:
         family: the family of the variations.
         content: puts a number into a tensor.
-        takes: whether a tensor of this kind may hold the number, and no other content is the same.
+        takes: whether tensors of this kind can contain the number, and no other content covers it.
     """
 
     family: Family

@@ -1,4 +1,4 @@
-"""A change to a call: what it changes, and how."""
+"""A change to a call."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Variation:
     """One change to a call.
 
     Attributes:
-        what: the change in words: `x transposed`.
+        what: the change in words, such as `x transposed`.
         family: what it varies.
-        change: returns the changed arguments, and leaves its input as it is. Raises if it does not apply.
-        argument: the argument that it varies, `x` or `xs[0]`; empty if it varies several.
+        change: returns the changed arguments, and leaves its input unchanged. Raises if it does not apply.
+        argument: the argument that it varies, such as `x` or `xs[0]`; empty if it varies several.
     """
 
     what: str
@@ -39,12 +39,12 @@ class Variation:
 
 
 def replacing(what: str, family: Family, path: str, make: Callable[[Tensor], Tensor]) -> Variation:
-    """A variation that replaces the tensor at `path` by what `make` returns for it."""
+    """A variation that replaces the tensor at `path` by the result of `make`."""
     return Variation(what, family, lambda given: replaced(given, path, make(tensor_at(given, path))), path)
 
 
 def tensors(arguments: Arguments) -> list[tuple[str, Tensor]]:
-    """The tensors of a call, each with its path: `x`, or `xs[0]`."""
+    """The tensors of a call, each with its path, such as `x` or `xs[0]`."""
     found = []
     for name, value in arguments.items():
         if isinstance(value, Tensor):
@@ -70,10 +70,10 @@ def replaced(arguments: Arguments, path: str, value: Any) -> Arguments:
 
 
 def choice(seed: int) -> random.Random:
-    """A random generator that chooses variations, the same ones for the same seed."""
+    """A random generator for choosing variations, the same ones for the same seed."""
     return random.Random(seed)  # noqa: S311  variations, not secrets
 
 
 def generator(seed: int, *words: str) -> torch.Generator:
-    """A random generator that depends on the seed and on `words`."""
+    """A random generator seeded with `seed` and `words`."""
     return torch.Generator().manual_seed(zlib.crc32("\n".join(words).encode(), seed & 0xFFFFFFFF))

@@ -1,1 +1,1 @@
-"""Checks the gradients of an operator in autograd: first and second derivatives, and gradients that are reused."""
+"""Checks the gradients of an operator in autograd: first and second derivatives, and repeated backward calls."""

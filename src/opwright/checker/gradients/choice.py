@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The number of variations of each family, in a quick check and in a full one. Gradients differ most often at zeros and
-# at ties. NaN and infinities are left out: there, the derivative of a reference depends on its formula.
+# The number of variations of each family in a quick and in a full check. Gradients differ most often at zeros and ties.
+# NaN and infinities are left out, because there the derivative of a reference depends on how its formula is written.
 _MOST = {
     Family.EDGE: (10, 80),
     Family.NUMBER: (3, 24),
@@ -40,14 +40,14 @@ _MOST = {
 _PAIRS = 30
 _SUBSETS = (8, 40)
 _RESULT_SUBSETS = (4, 20)
-# A trial computes several gradients, some in float64: for larger calls the last one is enough.
+# A trial computes several gradients, some in float64, so of larger calls only that with the largest size is tried.
 _MANY_ELEMENTS = 2**15
 
 
 def trials(subject: Subject, cases: list[Case]) -> Iterator[Trial]:
-    """Trials beyond all gradients of the samples `cases`."""
+    """Yield trials in addition to requesting all gradients of the samples `cases`."""
     choose = choice(subject.options.seed)
-    # Optional arguments may be missing in the first sample.
+    # The first sample may omit optional arguments.
     case = max(cases, key=lambda case: len(_paths(subject, case)))
     yield from _subsets(subject, case, choose)
     yield from _results(subject, case, choose)
@@ -68,7 +68,7 @@ def _limit(subject: Subject, most: tuple[int, int]) -> int:
 
 
 def _paths(subject: Subject, case: Case) -> list[str]:
-    """The paths of the tensors of `case` that have a gradient; list elements are listed separately."""
+    """The paths of the tensors of `case` that have a gradient, with a path for each element of a list."""
     names = subject.differentiable(case)
     return [
         path
@@ -78,12 +78,12 @@ def _paths(subject: Subject, case: Case) -> list[str]:
 
 
 def _subsets(subject: Subject, case: Case, choose: random.Random) -> Iterator[Trial]:
-    """Each argument alone, and then pairs; the others are tensors that require no gradient."""
+    """Yield each argument alone, and then pairs; the other arguments do not require a gradient."""
     paths = _paths(subject, case)
     alone = [(path,) for path in paths] if len(paths) > 1 else []
     pairs = list(itertools.combinations(paths, 2)) if len(paths) > 2 else []
     most = _limit(subject, _SUBSETS)
-    # At least half of them are pairs, if there are enough pairs.
+    # At least half of the trials are pairs, if there are enough pairs.
     singles = _some(alone, max(most - len(pairs), most // 2), choose)
     for chosen in (*singles, *_some(pairs, most - len(singles), choose)):
         word = "gradient" if len(chosen) == 1 else "gradients"
@@ -91,7 +91,7 @@ def _subsets(subject: Subject, case: Case, choose: random.Random) -> Iterator[Tr
 
 
 def _results(subject: Subject, case: Case, choose: random.Random) -> Iterator[Trial]:
-    """Each result alone, also for each argument alone; and pairs of results."""
+    """Yield each result alone, for all arguments and for each argument alone, and pairs of results."""
     paths = tuple(_paths(subject, case))
     count = sum(map(derive.has_gradient, derive.tensors(list(subject.expected(case).own))))
     if count < 2:
@@ -117,7 +117,7 @@ def _incoming(subject: Subject, case: Case) -> Iterator[Trial]:
 
 
 def _chosen(subject: Subject, family: Family, most: int, choose: random.Random) -> list[Case]:
-    """Up to `most` variations of a family that have gradients: the most revealing ones, and others at random."""
+    """Choose up to `most` variations of a family that have gradients: the most telling ones, and random others."""
     there = [case for case in subject.varied if case.family is family and not case.claimed and _is_finite(case)]
     sizes = sorted(there, key=lambda case: elements_in(case.arguments))
     small = [case for case in sizes if elements_in(case.arguments) <= _MANY_ELEMENTS]
@@ -127,7 +127,7 @@ def _chosen(subject: Subject, family: Family, most: int, choose: random.Random) 
     }.get(family, [])
     rest = [case for case in small if case not in first]
     ordered = [*_some(first, most, choose), *_some(rest, len(rest), choose)]
-    # The reference may reject some of them.
+    # More than `most`, because the reference may reject some of them.
     tried = itertools.islice(ordered, 3 * most)
     return list(itertools.islice((case for case in tried if subject.differentiable(case)), most))
 

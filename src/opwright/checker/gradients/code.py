@@ -1,4 +1,4 @@
-"""Writes lines of Python that compute gradients, ready to paste."""
+"""Writes repros of the computation of gradients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gradient_code(subject: Subject, case: Case, names: Iterable[str]) -> str:
 
 
 def gradient_call_code(subject: Subject, case: Case, names: Iterable[str]) -> tuple[list[str], str]:
-    """Lines, and then an expression that computes the gradients of the arguments `names` each time that it is used."""
+    """Lines, followed by an expression that computes the gradients of the arguments `names` when it is evaluated."""
     lines, call, paths = _parts(subject, case, names)
     gradients = (
         "def gradients():",

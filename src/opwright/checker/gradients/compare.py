@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
-# Numbers and options at which the reference may lose its own precision.
+# Families in which the reference itself may lose precision.
 _ROUGH = {Family.MAGNITUDE, Family.OPTION, Family.PAIR}
 
 
@@ -42,7 +42,7 @@ def check_trial(subject: Subject, recorder: Recorder, trial: Trial) -> None:
     try:
         with poisoned():
             found = gradients(subject, trial, grads)
-            # Reveals a dependence on old memory: on the previous call, or on the poison of fresh memory.
+            # Detects a dependence on uninitialised memory: on values of the previous call, or on poison.
             others = [gradients(subject, trial, grads)] if claimed else []
         with poisoned(on=False):
             others.append(gradients(subject, trial, grads))
@@ -70,15 +70,15 @@ def check_trial(subject: Subject, recorder: Recorder, trial: Trial) -> None:
 def _wanted(
     subject: Subject, recorder: Recorder, trial: Trial, code: str
 ) -> tuple[list[Tensor | None], dict[str, Goal]] | None:
-    """The incoming gradients of a trial and the expected gradients by path; None if the reference gives none."""
+    """The incoming gradients of a trial, and the expected gradients by path; None if the reference has none."""
     claimed = trial.case.claimed
     try:
         grads = incoming(subject, trial)
         goals = expected_of(subject.op, trial, grads)
     except Exception as error:
         if claimed and subject.op.gradient is None:
-            # The gradient is derived from a reference that autograd cannot track: it would raise for users too.
-            wanted = "a reference that autograd can track, or a native backward, or differentiable=() if there is none"
+            # The gradient is derived from the reference, which autograd cannot track, so users get this error too.
+            wanted = "a reference that autograd can track, a native backward, or differentiable=() if there is none"
             recorder.fail(Failure(Kind.REFERENCE, trial.step, code, first_line(error), wanted))
         elif claimed:
             recorder.note(f"the reference has no gradient to compare with ({first_line(error)})")
@@ -90,13 +90,13 @@ def _wanted(
 def _wrong(
     trial: Trial, path: str, found: Tensor | None, again: Sequence[Tensor | None], goal: Goal, magnitude: float
 ) -> tuple[Kind, str, str] | None:
-    """What is wrong with one gradient, which repeating the same calls computed as `again`; None if nothing is."""
+    """Return what is wrong with the gradient `found`; repeated calls computed `again`. None if nothing is wrong."""
     claimed = trial.case.claimed
     changed = [other for other in again if fault(other, Goal(found, found), everywhere=True)]
     wrong = fault(found, goal, everywhere=claimed, magnitude=magnitude)
-    # Two gradients that differ by rounding, as with atomic additions, may both be correct.
+    # Gradients that differ by rounding, as with atomic additions, may both be correct.
     if wrong is None and any(fault(other, goal, everywhere=claimed, magnitude=magnitude) for other in changed):
-        wrong = Difference("values", "another one when the same call is made again", "the same")
+        wrong = Difference("values", "a different one when the call is repeated", "the same")
     if wrong is None:
         return None
     kind = Kind.MISSING_GRADIENT if found is None else trial.kind
@@ -112,15 +112,15 @@ def _depends_on_memory(
     goals: Mapping[str, Goal],
     magnitude: float,
 ) -> bool:
-    """Whether the reference has other gradients for the same arguments elsewhere in memory, or in contiguous memory.
+    """Whether the reference has other gradients for the same arguments at other addresses or in contiguous memory.
 
-    Then they are its choice, such as which of several equal numbers gets the gradient of their median.
+    Several gradients are then correct, such as those of a median of equal values.
     """
     case = trial.case
     if all(tensor.is_contiguous() for tensor in derive.tensors(case.arguments)):
         return False
     if kind is Kind.GRADIENT_UNINITIALISED and subject.op.gradient is None:
-        return True  # PyTorch alone computes it, from the reference
+        return True  # PyTorch computes it from the reference
     for other in (case, case.contiguous()):
         try:
             again = expected_of(subject.op, replace(trial, case=other), grads)
@@ -133,13 +133,13 @@ def _depends_on_memory(
 
 
 def _check_missing(subject: Subject, recorder: Recorder, step: str, code: str, goals: Mapping[str, Goal]) -> None:
-    """No result requires a gradient, which is correct only if the reference's gradients are all zero."""
+    """Handle results that do not require a gradient, which is correct only if the reference's gradients are zero."""
     missing = [path for path, goal in goals.items() if is_nonzero(goal.own)]
     if missing:
-        wanted = f"a gradient of {', '.join(missing)}, as the reference has it"
+        wanted = f"a gradient of {', '.join(missing)}, as for the reference"
         recorder.fail(
             Failure(Kind.MISSING_GRADIENT, step, code, "results that do not require a gradient", expected=wanted)
         )
     else:
-        recorder.note(f"{subject.op.qualified_name}: no gradient was recorded where the reference's is zero")
+        recorder.note(f"{subject.op.qualified_name}: no result requires a gradient; that of the reference is zero")
         recorder.ok()

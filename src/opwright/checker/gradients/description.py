@@ -1,4 +1,4 @@
-"""Checks the gradients that op.py describes: autograd tracks the reference, and a backward is its derivative."""
+"""Checks that autograd tracks the reference in op.py, and that a backward in op.py is its derivative."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
     from opwright.spec.op import Backward
 
-# The number of calls with zeros, ties and similar values on which a hand-written backward is compared.
+# The number of calls with zeros, ties and similar values for which a hand-written backward is compared.
 _EDGES = 12
 
 
 def is_tracked(subject: Subject, recorder: Recorder, case: Case) -> bool:
-    """Record a fault if the reference has zero gradients only because autograd does not track it."""
+    """Return whether autograd tracks the reference; record a fault if untracked arguments affect its results."""
     step, code = f"{case.name}: the graph of the reference", subject.code(case)
     if not recorder.begin(step, code):
         return True
     try:
         lost = untracked(subject.op, case.fresh, subject.differentiable(case))
     except Exception:
-        return True  # the comparison of gradients reports it
+        return True  # the comparison of gradients reports this
     if not lost:
         return True
     listed = ", ".join(lost)
     declared = tuple(name for name in subject.op.differentiable if name not in lost)
     got = (
-        f"the reference depends on {listed}, but its results have no graph to {listed}: an operator without a "
-        "derivative, .detach(), NumPy or torch.no_grad() is in between, so all gradients are zero"
+        f"the reference depends on {listed}, but the graph of its results does not contain {listed}: an operator "
+        "without a derivative, .detach(), NumPy or torch.no_grad() interrupts it, so all gradients are zero"
     )
     expected = (
-        f"a reference in plain PyTorch, which autograd tracks, or differentiable={declared!r} if there is no gradient"
+        f"a reference in plain PyTorch that autograd tracks, or differentiable={declared!r} if there is no gradient"
     )
     recorder.fail(Failure(Kind.REFERENCE, step, code, got, expected))
     return False
 
 
 def is_backward_right(subject: Subject, recorder: Recorder, cases: list[Case]) -> bool:
-    """Record a fault if the hand-written backward in op.py is not the derivative of the forward's reference."""
+    """Return whether the backward in op.py is the derivative of the forward's reference; record a fault if not."""
     gradient = subject.op.own_gradient
     if gradient is None or not gradient.op.has_own_reference:
         return True
@@ -67,7 +67,7 @@ def is_backward_right(subject: Subject, recorder: Recorder, cases: list[Case]) -
         try:
             found = _disagreement(subject, gradient, case)
         except Exception:
-            continue  # the comparison of gradients reports it
+            continue  # the comparison of gradients reports this
         if found is not None:
             recorder.fail(Failure(Kind.REFERENCE, step, code, *found))
             return False
@@ -76,12 +76,12 @@ def is_backward_right(subject: Subject, recorder: Recorder, cases: list[Case]) -
 
 
 def _disagreement(subject: Subject, gradient: Backward, case: Case) -> tuple[str, str] | None:
-    """The gradient that the backward's reference returns, and the differing derivative of the forward's reference."""
+    """The first gradient of the backward's reference that differs from the forward's derivative, and the latter."""
     trial = Trial(case, "", tuple(subject.differentiable(case)))
     grads = incoming(subject, trial)
     goals = expected_of(subject.op, trial, grads)
     arguments = case.fresh()
-    # In float64, because only a wrong formula is a fault, not rounding.
+    # In float64, because a wrong formula is a fault and rounding is not.
     wide, incoming_wide = pytree.tree_map(derive.widened, (arguments, grads))
     by_path = dict(tensors(_evaluated(subject, gradient, wide, incoming_wide)))
     originals = dict(tensors(arguments))
@@ -89,7 +89,7 @@ def _disagreement(subject: Subject, gradient: Backward, case: Case) -> tuple[str
         found = by_path.get(path)
         wrong = fault(None if found is None else found.to(originals[path].dtype), goal, everywhere=False)
         if wrong is not None:
-            got = f"the reference of {gradient.op.name} returns as the gradient of {path}: {wrong.got}"
+            got = f"the gradient of {path} that the reference of {gradient.op.name} returns: {wrong.got}"
             return got, f"the derivative of the reference of {subject.op.name}: {wrong.expected}"
     return None
 
@@ -97,7 +97,7 @@ def _disagreement(subject: Subject, gradient: Backward, case: Case) -> tuple[str
 def _evaluated(
     subject: Subject, gradient: Backward, arguments: dict[str, Any], grads: Sequence[Tensor | None]
 ) -> dict[str, Any]:
-    """The gradients that the reference of the backward operator returns, by argument."""
+    """The gradients that the reference of the backward returns, by argument."""
     op = subject.op
     positional, keywords = op.spread(arguments)
     results = pytree.tree_leaves(op.reference(*positional, **keywords))

@@ -1,4 +1,4 @@
-"""The expected gradients of a trial, the derivative of the reference, and how gradients differ from them."""
+"""Computes the expected gradients of a trial, and compares gradients with them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from opwright.checker.gradients.trial import Trial
     from opwright.spec import Op
 
-# An element may differ by this many roundings of the largest element of its gradient.
+# An element may differ by this many rounding errors of the largest element of its gradient.
 _ROUNDINGS = 4.0
 
 
 def expected_of(op: Op, trial: Trial, grads: Sequence[Tensor | None]) -> dict[str, Goal]:
     """The expected gradient of each argument that the trial compares, by path.
 
-    It is the derivative of the reference of `op` itself; a backward's own reference is not used.
+    It is the derivative of the reference of `op`; the reference of a backward is not used.
     """
     case = trial.case
     names = [name for name in op.differentiable if any(path.partition("[")[0] == name for path in trial.names)]
@@ -53,16 +53,16 @@ def summed(goals: Sequence[Goal]) -> Goal:
 
 
 def fault(found: Tensor | None, goal: Goal, *, everywhere: bool, magnitude: float = 0.0) -> Difference | None:
-    """How a gradient differs from the expected one; None if it does not.
+    """Return how a gradient differs from the expected one; None if it does not.
 
     Args:
-        found: the gradient; None, which autograd returns where there is none, is zero.
+        found: the gradient; None, which autograd returns for an absent gradient, counts as zero.
         goal: the expected gradient.
-        everywhere: whether it is also compared where the derivative of the reference is not finite (such as that of a
-            square root at zero, which says nothing about the gradient), and where it is as small as the rounding of
-            its largest element. A backward that saves the results, and not the arguments, loses it there: for example
-            with 1 + elu(x), as the derivative of elu at x = -10.
-        magnitude: that of the incoming gradients and of other gradients, whose rounding may remain in this one.
+        everywhere: whether to also compare elements where the derivative of the reference is not finite (such as that
+            of a square root at zero, which does not define the gradient), or as small as the rounding error of its
+            largest element. A backward that saves results instead of arguments loses these: for 1 + elu(x), for
+            example, the derivative at x = -10.
+        magnitude: that of the incoming and other gradients, whose rounding errors may remain in this gradient.
     """
     if goal.own is None:
         return None
@@ -72,12 +72,12 @@ def fault(found: Tensor | None, goal: Goal, *, everywhere: bool, magnitude: floa
         return differs(found, goal)
     known = goal.own.isfinite() & goal.precise.to(goal.own.dtype).isfinite()
     largest = max(magnitude, _largest(goal.own[known]))
-    room = {found.dtype: _ROUNDINGS * torch.finfo(found.dtype).eps * largest}
-    return differs(torch.where(known, found.detach(), goal.own), goal, room)
+    allowance = {found.dtype: _ROUNDINGS * torch.finfo(found.dtype).eps * largest}
+    return differs(torch.where(known, found.detach(), goal.own), goal, allowance)
 
 
 def are_accurate(goals: Mapping[str, Goal]) -> bool:
-    """Whether the reference's own precision suffices to say what the gradients are."""
+    """Whether the reference is precise enough to determine the gradients."""
     there = [goal for goal in goals.values() if goal.own is not None]
     return Expected(
         own=tuple(goal.own for goal in there), precise=tuple(goal.precise for goal in there)
@@ -85,18 +85,18 @@ def are_accurate(goals: Mapping[str, Goal]) -> bool:
 
 
 def magnitude_of(grads: Sequence[Tensor | None], goals: Mapping[str, Goal]) -> float:
-    """The largest finite magnitude in the incoming and the expected gradients."""
+    """The largest finite magnitude in the incoming and expected gradients."""
     given = [*grads, *(goal.own for goal in goals.values())]
     return max((_largest(one[one.isfinite()]) for one in given if one is not None), default=0.0)
 
 
 def is_nonzero(gradient: Tensor | None) -> bool:
-    """Whether there is a gradient that is not zero."""
+    """Whether the gradient exists and is not zero."""
     return gradient is not None and bool(gradient.any())
 
 
 def _joined(goals: dict[str, Goal], originals: Mapping[str, Tensor]) -> dict[str, Goal]:
-    """`goals`, summed over arguments that are the same tensor: autograd computes one gradient for all of them."""
+    """Sum `goals` over arguments that are the same tensor, for which autograd computes one gradient."""
     sharing: dict[int, list[str]] = {}
     for path in goals:
         sharing.setdefault(id(originals[path]), []).append(path)

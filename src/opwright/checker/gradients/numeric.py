@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     Call = Callable[[dict[str, Any]], list[Any]]
     Check = Callable[..., bool]
 
-# Finite differences call the operator twice for each number: up to this many they are exact, above it they are sampled.
+# Finite differences call the operator twice per element: with more elements than this, directions are sampled.
 _EVERY_NUMBER = 64
 _MOST_NUMBERS = 4096
 _WIDE = {torch.float64, torch.complex128}
 
 
 def smallest_in_float64(subject: Subject, recorder: Recorder) -> Case | None:
-    """The smallest call in float64 that the operator accepts."""
+    """Return the smallest call in float64 that the operator accepts."""
     cases = [*subject.samples, *(case for case in subject.varied if case.family is Family.SIZE)]
     cases = [case for case in cases if any(tensor.numel() for tensor in derive.tensors(case.arguments))]
     cases.sort(key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)))
@@ -51,10 +51,10 @@ def smallest_in_float64(subject: Subject, recorder: Recorder) -> Case | None:
 
 
 def check_numerically(subject: Subject, recorder: Recorder, case: Case, *, twice: bool) -> None:
-    """Compare the first derivatives of `case` with finite differences; with `twice`, the second ones too.
+    """Compare the first derivatives of `case` with finite differences, and with `twice` also the second ones.
 
-    Finite differences prove nothing at a kink, or where the arguments may not be moved. So if the operator fails, the
-    reference is checked too, and a failure that the reference shares is not a fault.
+    Finite differences prove nothing at a kink, or if they move arguments out of the domain. So if the operator fails,
+    the reference is checked too, and a failure of both is not a fault.
     """
     point = _Point(subject, case)
     if not point.leaves or point.numbers > _MOST_NUMBERS:
@@ -83,7 +83,7 @@ def check_numerically(subject: Subject, recorder: Recorder, case: Case, *, twice
 
 
 def _claims_float64(subject: Subject) -> bool:
-    """Whether the operator must accept float64: `dtypes=` lists it, or a sample has no narrower numbers."""
+    """Whether the operator must accept float64: `dtypes=` lists it, or a sample uses no narrower dtype."""
     found = (
         {one.dtype for one in derive.tensors(case.arguments) if derive.has_gradient(one)} for case in subject.samples
     )
@@ -91,12 +91,12 @@ def _claims_float64(subject: Subject) -> bool:
 
 
 class _Point:
-    """Where derivatives are taken.
+    """The point at which derivatives are computed.
 
     Attributes:
         names: the differentiable arguments.
-        leaves: their floating-point tensors, which require gradients.
-        numbers: the number of elements in these.
+        leaves: the floating-point tensors of these, which require gradients.
+        numbers: the total number of elements of the leaves.
     """
 
     def __init__(self, subject: Subject, case: Case) -> None:
@@ -108,12 +108,12 @@ class _Point:
         self.numbers = sum(leaf.numel() for leaf in self.leaves)
 
     def reference(self, given: dict[str, Any]) -> list[Any]:
-        """Call the reference as `Subject.call` calls the operator."""
+        """Call the reference in the way that `Subject.call` calls the operator."""
         positional, keywords = self._subject.op.spread(given)
         return self._subject.outcome(self._subject.op.reference(*positional, **keywords), given)
 
     def error(self, check: Check, call: Call) -> Exception | None:
-        """How the derivatives of `call` differ from the finite differences, or what it raises; None if they agree."""
+        """How the derivatives of `call` differ from finite differences, or what it raises; None if they agree."""
 
         def function(*leaves: Tensor) -> tuple[Tensor, ...]:
             moved = iter(leaves)
@@ -124,7 +124,7 @@ class _Point:
             }
             here = pytree.tree_map_only(Tensor, Tensor.detach, given)
             if self._subject.is_outside(Case("a point of finite differences", Family.DTYPE, here)):
-                msg = "finite differences move the arguments out of the domain that op.py states"
+                msg = "finite differences move the arguments out of the domain in op.py"
                 raise ValueError(msg)
             return tuple(filter(derive.has_gradient, derive.tensors(call(given))))
 

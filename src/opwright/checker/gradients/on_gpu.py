@@ -1,4 +1,4 @@
-"""Checks gradients on a stream on which everything arrives late, and in a CUDA graph."""
+"""Checks gradients on a stream on which all inputs arrive late, and in a CUDA graph."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _GRADS = "the incoming gradients"
 
 
 class _Call:
-    """A call and its backward, in memory of its own.
+    """A call and its backward, with their own memory.
 
     Args:
         subject: the operator.
         case: the call.
 
     Attributes:
-        read: all that it reads, by name: the arguments, and the incoming gradients.
+        read: the tensors that it reads, by name: the arguments and the incoming gradients.
     """
 
     def __init__(self, subject: Subject, case: Case) -> None:
@@ -48,13 +48,13 @@ class _Call:
         self.read: dict[str, Any] = {**self._arguments, _GRADS: self._grads}
 
     def enqueue(self) -> list[Any]:
-        """Enqueue both on the current stream, and return the gradients of the leaves in order."""
+        """Enqueue both on the current stream, and return the gradients of the leaves, in order."""
         results = derive.tensors(self._subject.enqueue(self._arguments))
         found = pulled(results, self._grads, self._leaves) or {}
         return [found.get(path) for path in self._leaves]
 
     def goals(self) -> dict[str, Goal]:
-        """The expected gradients for what the memory contains now, by path."""
+        """The expected gradients for the current contents of memory, by path."""
         now = Case(self._trial.case.name, self._trial.case.family, self._arguments)
         trial = Trial(now, "", self._trial.names)
         return expected_of(self._subject.op, trial, [None if one is None else one.clone() for one in self._grads])
@@ -69,24 +69,24 @@ class _Call:
 
 
 def check_gradients_on_gpu(subject: Subject, recorder: Recorder, case: Case) -> None:
-    """Request the gradients of a call on a stream on which everything arrives late, and from a CUDA graph."""
+    """Request the gradients of a call on a stream on which all inputs arrive late, and from a CUDA graph."""
     if subject.device != "cuda":
         return
     lines, expression = gradient_call_code(subject, case, subject.floating(case))
     for what, kind, code, check in (
-        ("gradients on a stream on which everything arrives late", Kind.STREAM, late_stream_code, _late),
+        ("gradients on a stream on which all inputs arrive late", Kind.STREAM, late_stream_code, _late),
         ("gradients captured in a CUDA graph", Kind.GRAPH, graph_code, _replayed),
     ):
         step, repro = f"{case.name}: {what}", code(lines, expression, case)
         if not recorder.begin(step, repro) or not _are_right_alone(subject, case):
-            continue  # if they are wrong anyway, other steps report it
+            continue  # other steps report gradients that are wrong by themselves
         if kind is Kind.GRAPH and (why_not := why_not_captured(subject, case)):
             recorder.note(f"no gradient was captured in a CUDA graph: {why_not}")
             return
         try:
             wrong = check(_Call(subject, case))
         except CaptureError as error:
-            recorder.end_process(Failure(kind, step, repro, str(error), "a call and its backward that are captured"))
+            recorder.end_process(Failure(kind, step, repro, str(error), "a call and a backward that can be captured"))
         except Exception as error:
             wrong = first_line(error), "gradients, as on the default stream"
         if wrong is None:
@@ -107,7 +107,7 @@ def _are_right_alone(subject: Subject, case: Case) -> bool:
 
 
 def _late(call: _Call) -> tuple[str, str] | None:
-    """The wrong gradient where everything arrives late, and the expected one."""
+    """The wrong gradient if all inputs arrive late, and the expected one."""
     goals = call.goals()
     return call.wrong(on_late_stream(call.enqueue, call.read), goals)
 
@@ -121,5 +121,5 @@ def _replayed(call: _Call) -> tuple[str, str] | None:
         goals = call.goals()
         captured.replay()
         if (wrong := call.wrong(captured.results, goals)) is not None:
-            return f"replayed with other numbers, {wrong[0]}", wrong[1]
+            return f"replayed with other values, {wrong[0]}", wrong[1]
     return None

@@ -1,4 +1,4 @@
-"""Checks gradients that are requested repeatedly, after in-place changes, between other calls, and from threads."""
+"""Checks gradients requested repeatedly, after in-place changes, between other calls, and from several threads."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
     from opwright.spec.difference import Goal
 
-# The number of tensors that are changed in place, one after the other, in a quick check and in a full one.
+# The number of tensors that are changed in place, one at a time, in a quick and in a full check.
 _CHANGED = (3, 12)
-# The number of calls of each thread, and the processor time after which no further call begins.
+# The number of calls per thread, and the CPU time after which no further call starts.
 _CALLS = (4, 20)
 _MOST_S = (0.2, 1.0)
 
@@ -38,14 +38,14 @@ Found = tuple[Kind, str, str]
 
 @dataclass(frozen=True)
 class _Call:
-    """A call whose gradients are requested, with the incoming gradients and the expected ones by path."""
+    """A call whose gradients are requested, its incoming gradients, and the expected gradients by path."""
 
     trial: Trial
     grads: list[Tensor | None]
     goals: dict[str, Goal]
 
     def made(self, subject: Subject) -> tuple[dict[str, Any], dict[str, Tensor], list[Tensor]]:
-        """Call the operator; returns the arguments, those that require a gradient by path, and the results."""
+        """Call the operator; return the arguments, the leaves that require a gradient by path, and the results."""
         arguments, leaves = with_leaves(self.trial.case, self.trial.names)
         return arguments, leaves, derive.tensors(subject.call(arguments))
 
@@ -60,12 +60,12 @@ class _Call:
 
 
 def check_reuse(subject: Subject, recorder: Recorder, cases: list[Case]) -> None:
-    """Request the gradients of a call repeatedly, after in-place changes, between other calls, and from threads."""
+    """Request gradients repeatedly, after in-place changes, between other calls, and from several threads."""
     case = cases[0]
     try:
         call, other = _call(subject, case), _call(subject, _other(subject, case))
     except Exception:
-        return  # the comparison of gradients reports it
+        return  # the comparison of gradients reports this
     quick = subject.options.quick
     checks: dict[str, Callable[[], Found | None]] = {
         "gradients of two calls of backward()": lambda: _accumulated(subject, call),
@@ -98,9 +98,9 @@ def _call(subject: Subject, case: Case) -> _Call:
 
 
 def _other(subject: Subject, case: Case) -> Case:
-    """The author's first call with other numbers: a shared buffer confuses calls of the same shapes."""
+    """The author's first call with other values: a shared buffer mixes up calls with the same shapes."""
     drawn = samples(subject.op, subject.device, subject.options.seed + 1)[0]
-    other = Case(f"{drawn.name} with other numbers", Family.SAMPLE, drawn.arguments, claimed=True)
+    other = Case(f"{drawn.name} with other values", Family.SAMPLE, drawn.arguments, claimed=True)
     return other if subject.differentiable(other) else case
 
 
@@ -113,8 +113,8 @@ def _accumulated(subject: Subject, call: _Call) -> Found | None:
     by_storage = {_storage(tensor): path for path, tensor in tensors({**arguments, "the results": results})}
     for path, leaf in leaves.items():
         if leaf.grad is not None and leaf.grad.numel() and (owner := by_storage.get(_storage(leaf.grad))):
-            got = f"the gradient of {path} in the memory of {owner}"
-            return Kind.ALIAS, got, "fresh memory: an optimizer changes gradients in place"
+            got = f"the gradient of {path} shares memory with {owner}"
+            return Kind.ALIAS, got, "new memory, because optimizers change gradients in place"
     torch.autograd.backward(outputs, given)
     found = {path: leaf.grad for path, leaf in leaves.items()}
     if (wrong := call.wrong(found, "after two calls of backward()", Kind.WRONG_GRADIENT, times=2)) is not None:
@@ -128,7 +128,7 @@ def _accumulated(subject: Subject, call: _Call) -> Found | None:
 
 def _overwritten(subject: Subject, call: _Call) -> Found | None:
     _, leaves, results = call.made(subject)
-    # A gradient may be the incoming one, as in PyTorch's own operators: each request gets fresh ones.
+    # A gradient may be the incoming one, as in PyTorch's own operators, so each request gets new copies.
     first = pulled(results, _copies(call.grads), leaves, retain_graph=True)
     if first is None:
         return None
@@ -170,11 +170,11 @@ def _from_threads(subject: Subject, call: _Call, other: _Call) -> Found | None:
 
 
 def _changed(subject: Subject, call: _Call, path: str) -> Found | None:
-    """Change the argument at `path`, or the results if it is empty, between the call and its backward."""
+    """Change the argument at `path`, or the results if `path` is empty, between the call and its backward."""
     arguments, leaves = with_leaves(call.trial.case, call.trial.names)
     changed: list[Tensor] = []
     if path:
-        # PyTorch rejects in-place changes of a leaf; users change tensors that they have computed.
+        # PyTorch rejects in-place changes of a leaf; users change computed tensors.
         changed = [dict(tensors(arguments))[path].clone()]
         arguments = replaced(arguments, path, changed[0])
     results = derive.tensors(subject.call(arguments))
@@ -184,10 +184,10 @@ def _changed(subject: Subject, call: _Call, path: str) -> Found | None:
     try:
         found = pulled(results, call.grads, leaves)
     except RuntimeError:
-        return None  # PyTorch has detected the change of a saved tensor
-    what = f"after {path or 'the results'} changed in place between the call and its backward"
+        return None  # PyTorch detected the change of a saved tensor
+    what = f"after an in-place change of {path or 'the results'} between the call and its backward"
     wrong = call.wrong(found, what, Kind.WRONG_GRADIENT)
-    wanted = "an error, as from tensors that are saved with save_for_backward, or the gradient for the original numbers"
+    wanted = "an error, as for tensors saved with save_for_backward, or the gradient for the original values"
     return wrong and (wrong[0], wrong[1], f"{wanted}: {wrong[2]}")
 
 
@@ -195,13 +195,13 @@ def _change(tensor: Tensor) -> None:
     if derive.has_gradient(tensor):
         tensor.mul_(-2).add_(1)
     else:
-        tensor.zero_()  # zeros are valid as an index and as a mask
+        tensor.zero_()  # zero is a valid index and mask
 
 
 def _overwrite(gradient: Tensor) -> None:
     for at in range(gradient.dim()):
         if gradient.stride(at) == 0 and gradient.shape[at] > 1:
-            gradient = gradient.narrow(at, 0, 1)  # PyTorch rejects writes to elements that share memory
+            gradient = gradient.narrow(at, 0, 1)  # PyTorch rejects writes to overlapping elements
     gradient.fill_(float("nan"))
 
 

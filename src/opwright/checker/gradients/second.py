@@ -1,11 +1,11 @@
-"""Second derivatives in the operator's own dtype: against the reference's, and against finite differences.
+"""Compares second derivatives in the operator's own dtype with the reference's and with finite differences.
 
-The finite differences are central differences of a scalar s along a random direction d: s(z) is the product of the
-operator's own first derivative at z with random weights, where z holds the arguments and the incoming gradients. The
-second derivative predicts that s(z + h d) - s(z - h d) is 2 h times its own product with d. The step h is the cube root
-of the dtype's precision, for which rounding (eps / h) and the third-order term (h^2) are about equal. Both are
-measured: the derivative of the reference in float64 at the same points has the same third-order term, and the same
-kinks between the points; the difference between s and its own value in float64 is the rounding.
+The finite differences are central differences of a scalar s along a random direction d: s(z) is the inner product of
+the operator's own first derivative at z with random weights, where z contains the arguments and the incoming gradients.
+The second derivative predicts that s(z + h d) - s(z - h d) is 2 h times its own inner product with d. The step h is the
+cube root of the dtype's precision, for which the rounding error (eps / h) and the third-order term (h^2) are about
+equal. Both are measured: the derivative of the reference in float64 at the same points has the same third-order term,
+and the same kinks between the points; the difference between s and its value in float64 is the rounding error.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
     from opwright.spec.difference import Goal
 
-    # Calls an operator or its reference with its arguments, and returns its tensors.
+    # Calls an operator or its reference with arguments, and returns its tensors.
     Call = Callable[[dict[str, Any]], list[Tensor]]
 
-# How the errors of PyTorch and of authors state that there is no second derivative.
+# Phrases in errors of PyTorch and of authors for a missing second derivative.
 _REFUSAL = re.compile(
     r"twice|once_differentiable|double backward|second derivative|is not implemented|not differentiable|no derivative",
     re.IGNORECASE,
 )
 _DIRECTIONS = (2, 4)
 _CASES = (1, 3)
-# A prediction may differ from the finite differences by this many times what rounding and the third-order term
-# contribute, plus this many roundings of each product that it sums.
+# A prediction may differ from the finite differences by a multiple of the rounding error and the third-order term, plus
+# a number of rounding errors of each product that it sums.
 _FACTOR = 2.0
 _ROUNDINGS = 16.0
 
 
 @dataclass
 class _Point:
-    """Where derivatives are taken: the arguments of a call, its incoming gradients, and weights of its gradients."""
+    """A point of differentiation: the arguments of a call, its incoming gradients, and weights of its gradients."""
 
     arguments: dict[str, Any]
     paths: list[str]
@@ -66,19 +66,19 @@ class _Point:
 
     @property
     def packed(self) -> tuple[Any, ...]:
-        """Its attributes, for functions that map over nested tensors."""
+        """The attributes, for functions that map over nested tensors."""
         return self.arguments, self.paths, self.grads, self.weights
 
     def in_float64(self) -> _Point:
         return _Point(*pytree.tree_map(derive.widened, self.packed))
 
     def numbers(self) -> list[Tensor]:
-        """What derivatives are taken of: the arguments, and the incoming gradients."""
+        """The variables of differentiation: the arguments and the incoming gradients."""
         by_path = dict(tensors(self.arguments))
         return [*(by_path[path] for path in self.paths), *(grad for grad in self.grads if grad is not None)]
 
     def moved(self, numbers: Sequence[Tensor]) -> _Point:
-        """The point with other `numbers`."""
+        """The point with other values of its variables."""
         given = iter(numbers)
         arguments = _replaced(self.arguments, {path: next(given) for path in self.paths})
         return _Point(
@@ -87,16 +87,16 @@ class _Point:
 
 
 def check_second_derivatives(subject: Subject, recorder: Recorder, cases: list[Case], *, numerically: bool) -> bool:
-    """Compare second derivatives with those of the reference, and with finite differences of the first ones.
+    """Compare second derivatives with the reference's, and with finite differences of first derivatives.
 
     Args:
         subject: the operator.
-        recorder: records the outcome.
-        cases: calls of the operator; the smallest of them are used.
-        numerically: whether to take finite differences: in float64 others are more precise.
+        recorder: records the outcomes.
+        cases: calls of the operator, of which the smallest are used.
+        numerically: whether to compare with finite differences; another check does that more precisely in float64.
 
     Returns:
-        Whether the operator has second derivatives; if it refuses them with an error, that is noted.
+        Whether the operator has second derivatives. If it rejects them with an error, that is noted.
     """
     smallest = sorted(cases, key=lambda case: elements_in(case.arguments) or 2**31)
     for case in smallest[: _CASES[0] if subject.options.quick else _CASES[1]]:
@@ -114,10 +114,10 @@ def check_second_derivatives(subject: Subject, recorder: Recorder, cases: list[C
         except Exception as error:
             if _REFUSAL.search(str(error)):
                 recorder.note(
-                    f"it has no second derivatives, and raises an error if they are requested ({first_line(error)})"
+                    f"it has no second derivatives, and raises an error when they are requested ({first_line(error)})"
                 )
                 return False
-            wanted = "second derivatives, or an error that says that it is not differentiable twice"
+            wanted = "second derivatives, or an error stating that the operator is not differentiable twice"
             recorder.fail(Failure(Kind.RAISES, step, code, first_line(error), wanted, detail=str(error)[:2000]))
             return False
         failure = _compared(point, found, goals, step, code)
@@ -163,7 +163,7 @@ def _against_finite_differences(
             )
             above.append((derive.widened(number) + by).to(number.dtype))
             below.append((derive.widened(number) - by).to(number.dtype))
-        # The step that was taken, after rounding.
+        # The actual step, after rounding.
         half = [(derive.widened(up) - derive.widened(down)) / 2 for up, down in zip(above, below, strict=True)]
         ends = point.moved(above), point.moved(below)
         if any(subject.is_outside(Case(step, Family.SAMPLE, end.arguments)) for end in ends):
@@ -174,7 +174,7 @@ def _against_finite_differences(
         try:
             precise = [_precisely_weighted(subject, end) for end in ends]
         except Exception as error:
-            # Float64 would show the size of the rounding errors.
+            # Only float64 would show the size of rounding errors.
             recorder.note(
                 "second derivatives are not compared with finite differences: the reference does not support float64 "
                 f"({first_line(error)})"
@@ -186,11 +186,11 @@ def _against_finite_differences(
         measured = (own[0] - own[1]) / 2
         third_order = abs(goal - (precise[0] - precise[1]) / 2)
         rounding = max(abs(one - other) for one, other in zip(own, precise, strict=True))
-        room = _FACTOR * (third_order + rounding) + _ROUNDINGS * (eps * products + inexact)
-        if abs(predicted - measured) > room:
+        allowance = _FACTOR * (third_order + rounding) + _ROUNDINGS * (eps * products + inexact)
+        if abs(predicted - measured) > allowance:
             got = f"second derivatives that predict a change of the first ones by {predicted:.6g} along direction {at}"
             return Failure(
-                Kind.WRONG_GRADIENT, step, code, got, f"finite differences: {measured:.6g} within {room:.2g}"
+                Kind.WRONG_GRADIENT, step, code, got, f"finite differences: {measured:.6g} within {allowance:.2g}"
             )
     return None
 
@@ -219,13 +219,13 @@ def _goals(subject: Subject, point: _Point) -> list[Goal]:
 
 
 def _derived(call: Call, point: _Point) -> list[Tensor | None]:
-    """The derivatives of the weighted first derivatives by each of the point's numbers; None where there is none."""
+    """The derivatives of the weighted first derivatives with respect to each variable; None if there is none."""
     moving = [number.detach().clone().requires_grad_() for number in point.numbers()]
     pairs = [(one, weight) for one, weight in _first(call, point.moved(moving), graph=True) if one.requires_grad]
     if not pairs:
         return [None] * len(moving)
     outputs, weights = zip(*pairs, strict=True)
-    # Not torch.autograd.grad: it skips the error of @once_differentiable, from which no path leads to `moving`.
+    # Not torch.autograd.grad, which skips the error of @once_differentiable: its node has no path to `moving`.
     torch.autograd.backward(outputs, weights)
     return [number.grad for number in moving]
 
@@ -242,7 +242,7 @@ def _precisely_weighted(subject: Subject, point: _Point) -> float:
 
 
 def _has_shapes(call: Call, point: _Point) -> bool:
-    """Whether the results at a point have the shapes of its incoming gradients: those of `x[x > 0]` vary."""
+    """Whether the results at a point have the shapes of its incoming gradients, unlike `x[x > 0]`."""
     try:
         results = call(pytree.tree_map_only(Tensor, Tensor.clone, point.arguments))
     except Exception:
@@ -255,7 +255,7 @@ def _has_shapes(call: Call, point: _Point) -> bool:
 def _first(call: Call, point: _Point, *, graph: bool) -> list[tuple[Tensor, Tensor]]:
     """The existing first derivatives, each with its weight."""
     leaves = [dict(tensors(point.arguments))[path] for path in point.paths]
-    # Not the leaves themselves: a reference may write to its arguments.
+    # Clones, because a reference may write to its arguments.
     results = call(
         _replaced(point.arguments, {path: leaf.clone() for path, leaf in zip(point.paths, leaves, strict=True)})
     )
@@ -279,7 +279,7 @@ def _reference(subject: Subject) -> Call:
 
 
 def _along(derivatives: Sequence[Tensor | None], steps: Sequence[Tensor]) -> tuple[float, float]:
-    """The change that derivatives predict for steps, and the sum of the magnitudes of its terms."""
+    """The change that derivatives predict for steps, and the sum of the magnitudes of their terms."""
     there = [(one, step) for one, step in zip(derivatives, steps, strict=True) if one is not None]
     return sum(_product(*pair) for pair in there), sum(
         float((derive.widened(one) * step).abs().sum()) for one, step in there

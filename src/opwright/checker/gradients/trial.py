@@ -1,4 +1,4 @@
-"""One way to request gradients of a call: which arguments, from which results, with which incoming gradients."""
+"""A way to request gradients of a call: for some arguments, from some results, with some incoming gradients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Incoming(enum.Enum):
-    """A property of incoming gradients that a backward may not expect, in words."""
+    """A property of incoming gradients that a backward may not support, in words."""
 
     PLAIN = ""
     EXPANDED = "expanded, as from sum()"
@@ -43,10 +43,10 @@ class Trial:
 
     Attributes:
         case: the call.
-        what: what distinguishes it, in words.
-        names: the arguments that require a gradient, `xs[0]` for one element of a list; the gradient is compared for
-            those that op.py declares differentiable.
-        used: the results that are used, by their number among those that have a gradient; None for all.
+        what: a description of the request.
+        names: the arguments that require a gradient, such as `x`, or `xs[0]` for an element of a list; gradients are
+            compared for those that op.py declares differentiable.
+        used: the results that are used, by index among those that have a gradient; None for all.
         incoming: what is unusual about the incoming gradients.
     """
 
@@ -63,7 +63,7 @@ class Trial:
 
     @property
     def kind(self) -> Kind:
-        """The kind of fault that a wrong gradient indicates, given what the trial varies."""
+        """The kind of fault that a wrong gradient in this trial indicates."""
         if self.used is not None:
             return Kind.UNDEFINED_GRADIENT
         if self.incoming in _LAYOUTS or self.case.family is Family.STRIDES:
@@ -72,9 +72,9 @@ class Trial:
 
 
 def with_leaves(case: Case, names: Iterable[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Fresh arguments of `case`, and the leaves that require a gradient, those of the arguments `names`, by path.
+    """Copies of the arguments of `case`, and the leaves of the arguments `names`, which require a gradient, by path.
 
-    Arguments that are the same tensor are one leaf, whose gradient is the sum of theirs.
+    Arguments that are the same tensor become one leaf, whose gradient is the sum of theirs.
     """
     arguments = case.fresh()
     originals = dict(tensors(case.arguments))
@@ -93,7 +93,7 @@ def is_among(path: str, names: Iterable[str]) -> bool:
 
 
 def gradients(subject: Subject, trial: Trial, grads: Sequence[Tensor | None]) -> dict[str, Tensor | None] | None:
-    """The gradients of autograd, by path; None if no result requires one."""
+    """The gradients that autograd computes, by path; None if no result requires one."""
     arguments, leaves = with_leaves(trial.case, trial.names)
     return pulled(derive.tensors(subject.call(arguments)), grads, leaves)
 
@@ -105,7 +105,7 @@ def pulled(
     *,
     retain_graph: bool = False,
 ) -> dict[str, Tensor | None] | None:
-    """The gradients of `leaves` from results that a call has returned; None if no result requires one."""
+    """The gradients of `leaves` from the results of a call; None if no result requires one."""
     outputs, incoming = live(results, grads)
     if not outputs:
         return None
@@ -124,7 +124,7 @@ def live(results: Sequence[Tensor], grads: Sequence[Tensor | None]) -> tuple[lis
 
 
 def incoming(subject: Subject, trial: Trial) -> list[Tensor | None]:
-    """An incoming gradient for each tensor that the operator returns; None for integers and results not used."""
+    """An incoming gradient for each tensor that the operator returns; None for integers and unused results."""
     generator = torch.Generator().manual_seed(subject.options.seed)
     grads: list[Tensor | None] = []
     number = 0
@@ -154,7 +154,7 @@ def _laid_out(grad: Tensor, shape: torch.Size, incoming: Incoming) -> Tensor:
     if incoming is Incoming.TRANSPOSED and grad.dim() > 1:
         return grad.transpose(0, -1).contiguous().transpose(0, -1)
     if incoming is Incoming.EVERY_SECOND and grad.dim():
-        # NaN in the gaps: a backward that ignores strides reads it.
+        # NaN in the gaps, which a backward that ignores strides reads.
         return torch.stack((grad, torch.full_like(grad, float("nan"))), -1)[..., 0]
     if incoming is Incoming.CHANNELS_LAST and grad.dim() == 4:
         return grad.contiguous(memory_format=torch.channels_last)

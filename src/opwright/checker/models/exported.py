@@ -1,4 +1,4 @@
-"""Programs that `torch.export` made from samples, stored in files and shared by the runtimes that need them."""
+"""Programs that `torch.export` creates from samples, stored in files and shared by the runtimes that use them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opwright.checker.steps import Steps
     from opwright.checker.subject import Subject
 
-# What torch.export cannot store in files.
+# Types of arguments that torch.export cannot save.
 _UNSAVED = re.compile(r"List\[(ScalarType|Device|Layout|MemoryFormat|Optional\[(?!Tensor).*\])\]")
 
 
@@ -31,7 +31,7 @@ class Exported:
 
     Attributes:
         program: the exported program; everything but the tensors of `case` is constant in it.
-        case: the call that it was made from.
+        case: the call that was exported.
         others: other calls that differ from it only in the numbers and sizes of tensors.
     """
 
@@ -44,7 +44,7 @@ def why_not(subject: Subject) -> str:
     """Why the operator cannot be exported; empty if it can."""
     others = [result for result in subject.op.results if "Tensor" not in result]
     if others:
-        return f"an exported program returns only tensors, and the operator returns {', '.join(others)}"
+        return f"an exported program returns only tensors, but the operator returns {', '.join(others)}"
     for parameter in subject.op.parameters:
         given = any(case.arguments[parameter.name] is not None for case in subject.samples)
         if given and _UNSAVED.search(parameter.type):
@@ -53,12 +53,12 @@ def why_not(subject: Subject) -> str:
 
 
 def groups(subject: Subject) -> list[list[Case]]:
-    """The samples, in groups of one program each."""
+    """The samples, grouped by the program that serves them."""
     return graphs.alike([case for case in subject.samples if not subject.expected(case).refusal])
 
 
 def exported(steps: Steps, group: list[Case], number: int) -> Exported | None:
-    """The program of the group of that number, exported now or before; None if that fails."""
+    """The program of group `number`, exported now or earlier; None if the export fails."""
     subject, case = steps.subject, group[0]
     path = program_path(subject, number)
     if path.is_file():
@@ -73,12 +73,12 @@ def exported(steps: Steps, group: list[Case], number: int) -> Exported | None:
 
 
 def program_path(subject: Subject, number: int) -> Path:
-    """The file of the program of the group of that number."""
+    """The file of the program of group `number`."""
     return subject.work / f"{subject.op.name}_exported_{number}.pt2"
 
 
 def served(steps: Steps, exported: Exported, runtime: str) -> list[Case]:
-    """The calls of `exported` whose sizes it accepts; those that a guard excludes are noted."""
+    """The calls of `exported` whose sizes it accepts; a note lists the guard that excludes others."""
     cases = [exported.case]
     module = exported.program.module()
     for case in exported.others:
@@ -91,20 +91,20 @@ def served(steps: Steps, exported: Exported, runtime: str) -> list[Case]:
             if guard := re.search(r"Guard failed: .*", str(error)):
                 steps.recorder.note(f"the exported program accepts no other sizes: {guard[0]}")
             elif case.claimed:
-                cases.append(case)  # it should work: the runtime reports it
+                cases.append(case)  # it should work, so the runtime reports the error
             continue
         cases.append(case)
     return cases
 
 
 def has_infinities(case: Case) -> bool:
-    """Whether a number among the arguments, outside of tensors, is infinite or NaN."""
+    """Whether a number among the arguments, outside tensors, is infinite or NaN."""
     return any(isinstance(leaf, float) and not math.isfinite(leaf) for leaf in pytree.tree_leaves(case.arguments))
 
 
 def _export(subject: Subject, case: Case, number: int, path: Path) -> torch.export.ExportedProgram:
     tensors = tuple(derive.tensors(case.fresh()))
-    # Dimensions of size one or none would be fixed anyway.
+    # Dimensions of size 0 or 1 would be specialized anyway.
     sizes = tuple({at: Dim.AUTO for at, size in enumerate(tensor.shape) if size > 1} for tensor in tensors)
     with torch.no_grad():
         program = torch.export.export(source.fixed(subject, case, number), tensors, dynamic_shapes=sizes)

@@ -45,7 +45,7 @@ def check_gradients(
 
     Args:
         steps: the steps of the cell.
-        step: the step in words.
+        step: a description of the step.
         repro: lines of Python that reproduce it.
         case: the call.
         run: calls the operator in the runtime with arguments that require gradients, and returns the outcome.
@@ -57,7 +57,7 @@ def check_gradients(
 
 
 def judge_gradients(steps: Steps, step: str, repro: str, case: Case, found: list[Tensor | None]) -> bool:
-    """Record whether gradients agree with the reference's, and return it."""
+    """Record whether gradients agree with the reference's, and return the outcome."""
     arguments = requiring_grad(steps.subject, case)
     given = zip(source.tensor_names(arguments), derive.tensors(arguments), strict=True)
     names = [name for name, tensor in given if tensor.requires_grad]

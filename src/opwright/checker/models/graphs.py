@@ -1,4 +1,4 @@
-"""Graphs that PyTorch makes from models: which calls one graph serves, and whether it contains the operator."""
+"""Graphs that PyTorch builds from models: which calls a graph serves, and whether it contains the operator."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from opwright.checker.cases.case import Case
     from opwright.checker.subject import Subject
 
-# Sizes below this are constants in graphs.
+# Smaller sizes are constants in graphs.
 _FEWEST = 2
 _MOST_SIZES = 2
 
 
 def alike(cases: Sequence[Case]) -> list[list[Case]]:
-    """`cases` in groups of one graph each, which differ only in the numbers and sizes of tensors."""
+    """`cases` grouped by graph: those of a group differ only in the numbers and sizes of tensors."""
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(_key(case), []).append(case)
@@ -34,7 +34,7 @@ def alike(cases: Sequence[Case]) -> list[list[Case]]:
 
 
 def other_sizes(subject: Subject, case: Case) -> list[Case]:
-    """Variations of the samples in size only, which a graph made from `case` should serve."""
+    """Variations of the samples that differ only in size, which a graph built from `case` should serve."""
     alike_but_for_sizes = [
         other
         for other in subject.varied
@@ -49,7 +49,7 @@ def other_sizes(subject: Subject, case: Case) -> list[Case]:
 def holds(subject: Subject, graph: GraphModule) -> bool:
     """Whether a graph calls the operator, directly or in the form for operators that mutate arguments.
 
-    Operators of PyTorch, and compositions of them, may be replaced by others.
+    PyTorch may replace its own operators, and operators composed of them.
     """
     return _is_replaceable(subject) or any(
         subject.overload in (node.target, *pytree.tree_leaves((node.args, node.kwargs)))
@@ -73,7 +73,7 @@ def _key(case: Case) -> str:
     def described(leaf: Any) -> str:
         if not isinstance(leaf, Tensor):
             return repr(leaf)
-        # Other strides need other arithmetic on addresses, which may be constant in a graph.
+        # Strides determine the address arithmetic, which may be constant in a graph.
         layout = "" if leaf.is_contiguous() else f" {tuple(leaf.shape)} {leaf.stride()}"
         ones = [size < _FEWEST for size in leaf.shape]
         return f"{leaf.dtype} {leaf.device} {ones}{layout}"

@@ -24,16 +24,16 @@ def why_not(subject: Subject) -> str:
     if reason := exported.why_not(subject):
         return reason
     if _chosen(subject) is None:
-        return "AOTInductor supports no infinite or NaN constants and no undefined results, and every sample has one"
+        return "AOTInductor does not support infinite or NaN constants or undefined results, and every sample has one"
     try:
         find_cxx()
     except ToolchainError:
-        return "AOTInductor compiles C++, and there is no compiler: `opwright doctor` shows how to get one"
+        return "AOTInductor requires a C++ compiler, and none was found: `opwright doctor` shows how to install one"
     return ""
 
 
 def packaged(steps: Steps, runtime: str) -> tuple[Path, Exported, list[Case]] | None:
-    """The package of one group of samples, compiled now or before; its program, and the calls that it serves."""
+    """The package of one group of samples, compiled now or earlier; its program, and the calls that it serves."""
     subject = steps.subject
     number = _chosen(subject)
     if number is None:  # only for the type checker: `why_not` has reported it
@@ -67,7 +67,7 @@ def _chosen(subject: Subject) -> int | None:
 
 def _compile(program: Exported, path: Path) -> Path:
     part = path.with_suffix(".part.pt2")
-    # Precompiled headers take longer than they save for one model; the code that calls the kernels need not be fast.
+    # Precompiled headers cost more time than they save for one model. The code that calls the kernels need not be fast.
     settings = {
         "aot_inductor.precompile_headers": False,
         "aot_inductor.compile_wrapper_opt_level": "O0",

@@ -1,4 +1,4 @@
-"""Shared by the three runtimes in a C++ process: their requirements, the process itself, and its answers."""
+"""Shared by the three runtimes in a C++ process: their requirements, the process itself, and its responses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from opwright.probe.run import ProbeRun
     from opwright.spec import Op
 
-# All samples together; a hang must not hold up everything else.
+# The time limit for all samples together, so that a hang does not block the rest of the check.
 _LONGEST_S = 300.0
 
 
@@ -42,7 +42,7 @@ class Question:
     """One request to the process, with its context.
 
     Attributes:
-        step: the step in words.
+        step: a description of the step.
         case: the call.
         repro: lines of Python that make the same call.
         arguments: the arguments of the model.
@@ -67,15 +67,15 @@ def why_not(subject: Subject) -> str:
         return _needs_kernel(subject.op, f"implement {subject.op.name} in {block}")
     if subject.path is not None and (calls := python_calls(subject.path)):
         return (
-            f"{subject.path.name} calls {calls[0]} of Python, so a process without Python cannot open it: move what is "
-            "bound for Python out of the operators' sources"
+            f"{subject.path.name} calls {calls[0]} of Python, so a process without Python cannot open it: move the "
+            "Python bindings out of the operators' sources"
         )
     return _why_no_compiler()
 
 
 def _why_not_external(subject: Subject) -> str:
     if not has_native_kernel(subject.op.qualified_name, subject.device):
-        return f"a native kernel: {subject.op.qualified_name} has none for the {subject.device.upper()}"
+        return f"no native kernel: {subject.op.qualified_name} has none for the {subject.device.upper()}"
     if needing := [path.name for path in libraries(subject) if needs_python(path)]:
         return f"{', '.join(needing)} calls Python, so a process without Python cannot open it"
     return _why_no_compiler()
@@ -85,7 +85,7 @@ def _why_no_compiler() -> str:
     try:
         find_cxx()
     except ToolchainError:
-        return "the probe is a C++ program, and there is no compiler: `opwright doctor` shows how to get one"
+        return "the probe requires a C++ compiler, and none was found: `opwright doctor` shows how to install one"
     return ""
 
 
@@ -147,7 +147,7 @@ def check_torchscript(steps: Steps, *, linked: bool) -> None:
 
 
 def host_program(steps: Steps, linked: Sequence[Path] = ()) -> Path | None:
-    """The program, linked with libraries; built if it was not before, which takes a while."""
+    """The program, linked with the libraries `linked`; the first build takes a while."""
     step = "the program without Python, linked with the library" if linked else "the program without Python"
     return steps.do(f"{step}, built", "", lambda: build_probe(linked))
 
@@ -161,7 +161,7 @@ def ask(
     *,
     backward: bool = False,
 ) -> None:
-    """Send the program all `questions` about the model at `path`, and judge its answers."""
+    """Run all `questions` through the model at `path`, and judge the responses."""
     subject = steps.subject
     done = steps.do(
         "all calls in a process without Python",
@@ -183,7 +183,7 @@ def ask(
         return
     if done.python_mapped:
         got = "Python is loaded in the process"
-        wanted = "a process without Python: link nothing that needs it"
+        wanted = "a process without Python: link nothing that requires it"
         steps.recorder.fail(Failure(Kind.RUNTIME, "the process without Python", questions[0].repro, got, wanted))
     for question, response in zip(questions, done.responses, strict=True):
         _judge(steps, question, response)
@@ -192,9 +192,7 @@ def ask(
 def _judge(steps: Steps, question: Question, response: Response) -> None:
     if response.error:
         steps.recorder.fail(
-            Failure(
-                Kind.RUNTIME, question.step, question.repro, got=response.error, expected="a result, as Python gets one"
-            )
+            Failure(Kind.RUNTIME, question.step, question.repro, got=response.error, expected="a result, as in Python")
         )
         return
     leaves, shape = list(response.outputs), pytree.tree_structure(list(steps.subject.expected(question.case).own))
@@ -208,7 +206,7 @@ def _died(steps: Steps, done: ProbeRun, questions: Sequence[Question]) -> None:
     question = questions[done.request or 0]
     kind = Kind.HANG if done.timed_out else Kind.CRASH if done.signal else Kind.RUNTIME
     step = question.step if done.request is not None else "the process without Python"
-    failure = Failure(kind, step, question.repro, got=done.error, expected="a result, as Python gets one")
+    failure = Failure(kind, step, question.repro, got=done.error, expected="a result, as in Python")
     steps.recorder.fail(dataclasses.replace(failure, detail=done.output.strip()[-2000:]))
 
 
@@ -242,4 +240,4 @@ def _is_gradient(op: Op) -> bool:
 
 
 def _needs_kernel(op: Op, how: str) -> str:
-    return f"a native kernel: {op.qualified_name} exists only in Python; {how}"
+    return f"no native kernel: {op.qualified_name} exists only in Python; {how}"

@@ -1,4 +1,4 @@
-"""Writes lines of Python that call an operator in a runtime, ready to paste."""
+"""Generates lines of Python that call an operator in a runtime, ready to paste."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def instead(subject: Subject, case: Case, written: Callable[[str], str]) -> str:
-    """The lines of eager mode, with other lines in place of the call.
+    """The repro of eager mode, with the call replaced by other lines.
 
     Args:
         subject: the operator.
@@ -31,13 +31,13 @@ def instead(subject: Subject, case: Case, written: Callable[[str], str]) -> str:
 
 
 def requiring(subject: Subject, case: Case, lines: str) -> str:
-    """`lines`, of which the last one is the call, with gradients required before it."""
+    """`lines`, whose last line is the call, preceded by lines that make the tensors require gradients."""
     before, _, call = lines.rpartition("\n")
     return f"{before}\nfor tensor in {_leaves(subject, case)}:\n    tensor.requires_grad_()\n{call}"
 
 
 def trained(subject: Subject, case: Case, lines: str) -> str:
-    """`lines`, of which the last one is the result, followed by its gradients."""
+    """`lines`, whose last line is an expression for the result, with that line replaced by the gradients."""
     before, _, call = requiring(subject, case, lines).rpartition("\n")
     imported = "from opwright.probe.gradients import gradients"
     return f"{before}\n{imported}\ngradients({call}, {_leaves(subject, case)})"
@@ -81,7 +81,7 @@ def export(subject: Subject, case: Case, run: str = "program.module()({})") -> s
 
 
 def package(subject: Subject, case: Case) -> str:
-    """Lines that compile the call of `case` into a package, and run that."""
+    """Lines that compile the call of `case` into a package, and run the package."""
     compiled = "torch._inductor.aoti_compile_and_package(program)"
     return export(subject, case, f"torch._inductor.aoti_load_package({compiled})({{}})")
 
@@ -89,11 +89,11 @@ def package(subject: Subject, case: Case) -> str:
 def in_host(
     subject: Subject, lines: str, file: str, given: Sequence[str], *, linked: bool, with_gradients: bool
 ) -> str:
-    """`lines`, of which the last one runs a model, with a process without Python in place of the last one.
+    """`lines`, whose last line runs a model, with that line replaced by a run in a process without Python.
 
     Args:
         subject: the operator.
-        lines: the lines that make the model.
+        lines: the lines that create the model.
         file: an expression that saves the model and returns the path.
         given: the arguments of the model.
         linked: whether the program is linked with the libraries, or opens them.
@@ -120,7 +120,7 @@ def in_host(
 
 
 def values(arguments: Mapping[str, Any]) -> list[str]:
-    """Each argument as an expression: those that contain tensors by their names."""
+    """Each argument as an expression; arguments that contain tensors are variables."""
     return [variable(name) if derive.tensors(value) else value_code(value) for name, value in arguments.items()]
 
 

@@ -1,4 +1,4 @@
-"""Models that contain the operator: real source in a file, which TorchScript and people can read."""
+"""Models that contain the operator, generated as source files that TorchScript and users can read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from torch import Tensor, device
 
 
 '''
-# With two branches, because a graph that was recorded along one of them would fail. Each writes the call differently.
+# Two branches, because a graph that records only one of them would fail. Each writes the call differently.
 _WHOLE = '''class Whole(torch.nn.Module):
     """The operator with all of its arguments."""
 
@@ -45,7 +45,7 @@ _WHOLE = '''class Whole(torch.nn.Module):
 _BESIDE = '''
 
 def beside(value):
-    """The same numbers, from a kernel that a compiler makes."""
+    """The same numbers, computed by a kernel that a compiler generates."""
     return -(-value) if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
@@ -64,14 +64,14 @@ _FIXED = '''class Fixed(torch.nn.Module):
 
 
 def whole(subject: Subject) -> torch.nn.Module:
-    """A model that takes all arguments of the operator, and a flag that selects one of its two branches."""
+    """A model that accepts all arguments of the operator, and a flag that selects one of its two branches."""
     op = subject.op
     typed = typed_variables(op)
     flag = flag_name(subject)
     variables = {parameter.name: variable(parameter.name) for parameter in op.parameters}
     in_place = by_place(subject, variables)
     named = ", ".join(f"{name}={value}" for name, value in variables.items())
-    # In a process without Python, PyTorch 2.13 leaves nothing in a list of tensors that a model passes to an operator.
+    # In a process without Python, PyTorch 2.13 empties a list of tensors that a model passes to an operator.
     lists = [variable(parameter.name) for parameter in op.parameters if parameter.mutated and parameter.is_list]
     kept = {name: f"{name}_kept_" for name in lists}
     source = _WHOLE.format(
@@ -106,7 +106,7 @@ def between(subject: Subject) -> Any:
 
 
 def fixed(subject: Subject, case: Case, number: int) -> torch.nn.Module:
-    """A model that takes the tensors of `case` (see `tensors`), with everything else constant.
+    """A model that accepts the tensors of `case` (see `tensor_names`), with all other arguments constant.
 
     Args:
         subject: the operator.
@@ -149,7 +149,7 @@ def tensor_names(arguments: Mapping[str, Any]) -> list[str]:
 
 
 def outcome(subject: Subject, output: Any, arguments: dict[str, Any]) -> list[Any]:
-    """A model's results for `arguments` in the form that `Subject.judge` takes: with the arguments themselves."""
+    """A model's results for `arguments` in the form that `Subject.judge` expects, followed by mutated arguments."""
     count = len(subject.op.results)
     listed = list(output) if isinstance(output, tuple) else [output]
     return [*listed[:count], *(arguments[name] for name in subject.op.mutates)]
@@ -158,15 +158,15 @@ def outcome(subject: Subject, output: Any, arguments: dict[str, Any]) -> list[An
 def returns_lists(subject: Subject) -> bool:
     """Whether a model in TorchScript returns one list of tensors for each result.
 
-    PyTorch 2.13 raises an error where a tuple that it returns to Python contains an undefined tensor, and native code
-    returns one for each gradient that is not wanted.
+    PyTorch 2.13 raises an error if a tuple that it returns to Python contains an undefined tensor, and native code
+    returns one for each gradient that is not required.
     """
     op = subject.op
     return len(op.results) > 1 and not op.mutates and {*op.results} <= {"Tensor", "List[Tensor]"}
 
 
 def as_lists(subject: Subject) -> str:
-    """The results of the operator, which `result_` contains, as one list of tensors for each; as text."""
+    """The code that converts the results in `result_` to one list of tensors for each."""
     names = [f"result_[{at}]" for at in range(len(subject.op.results))]
     listed = (name if kind != "Tensor" else f"[{name}]" for name, kind in zip(names, subject.op.results, strict=True))
     return f"[{', '.join(listed)}]"
@@ -181,14 +181,14 @@ def from_lists(subject: Subject, output: Any) -> Any:
 
 
 def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments in the form for a process without Python, in which enumerators are numbers."""
+    """Arguments as a process without Python receives them, with enumerators as numbers."""
     enumerators = (torch.dtype, torch.layout, torch.memory_format)
     made: dict[str, Any] = pytree.tree_map_only(enumerators, _number, dict(arguments))
     return made
 
 
 def flag_name(subject: Subject) -> str:
-    """The name of the flag of `whole`, which no argument has."""
+    """The name of the flag of `whole`, which differs from the names of all arguments."""
     name = "by_name"
     while any(parameter.name == name for parameter in subject.op.parameters):
         name += "_"
@@ -196,12 +196,12 @@ def flag_name(subject: Subject) -> str:
 
 
 def annotation(type_: str) -> str:
-    """A type of the schema as TorchScript's annotation, in which enumerators are numbers."""
+    """A schema type as an annotation for TorchScript, with enumerators as numbers."""
     return re.sub("ScalarType|Layout|MemoryFormat", "int", type_).replace("Device", "device").replace("number", "float")
 
 
 def _number(enumerator: Any) -> int:
-    # TorchScript knows the numbers, and returns them for what it is given.
+    # TorchScript converts enumerators to their numbers.
     number: int = torch.jit.CompilationUnit("def number(value: int) -> int:\n    return value\n").number(enumerator)
     return number
 
@@ -212,12 +212,12 @@ def typed_variables(op: Op) -> list[str]:
 
 
 def script_name(subject: Subject) -> str:
-    """The operator in Python and TorchScript, which chooses the overload by the types of the arguments."""
+    """The operator's name in Python and TorchScript, which select the overload by the types of the arguments."""
     return f"torch.ops.{subject.library.namespace}.{subject.op.name.partition('.')[0]}"
 
 
 def by_place(subject: Subject, arguments: Mapping[str, str]) -> str:
-    """The arguments of a call as text, given the text of each."""
+    """The arguments of a call as code, given the code of each."""
     keywords = {parameter.name for parameter in subject.op.parameters if parameter.keyword_only}
     return ", ".join(f"{name}={value}" if name in keywords else value for name, value in arguments.items())
 
@@ -228,14 +228,14 @@ def _assigned(subject: Subject, arguments: str) -> str:
 
 
 def _returned(subject: Subject, mutated: Sequence[str], beside: str = "{}") -> str:
-    """The results of the operator, and then the names of what it mutates, as text."""
+    """The code for the results of the operator, followed by the arguments that it mutates."""
     count = len(subject.op.results)
     results = ["result_"] if count == 1 else [f"result_[{at}]" for at in range(count)]
     return ", ".join([*(beside.format(result) for result in results), *mutated]) or "None"
 
 
 def _module(subject: Subject, what: str, source: str) -> ModuleType:
-    # TorchScript reads the source again: it has to be a file.
+    # TorchScript reads the source again, so it must be in a file.
     path = subject.work / f"{subject.op.name}_{what}.py"
     path.write_text(_HEAD.format(name=subject.op.qualified_name) + source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(f"opwright_models.{path.stem}", path)

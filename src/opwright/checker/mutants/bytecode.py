@@ -1,4 +1,4 @@
-"""Compares what Python compiles sources to."""
+"""Compares the bytecode of Python sources."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import types
 
 
 def is_same_bytecode(one: bytes, other: bytes) -> bool:
-    """Whether two sources compile to the same instructions, on whichever lines and columns.
+    """Whether two sources compile to the same instructions, regardless of line and column numbers.
 
     Raises:
         SyntaxError: one does not compile.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-# Text of the compiler and of error messages, not of what is computed.
+# Code for the compiler and for error messages, which does not compute results.
 _SKIPPED = frozenset(
     {
         *("preproc_include", "preproc_def", "preproc_function_def", "preproc_call", "preproc_if", "preproc_ifdef"),
@@ -38,7 +38,7 @@ _SKIPPED = frozenset(
 _PREPROCESSED = frozenset({"preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif"})
 # A block such as TORCH_LIBRARY(ns, m) {...} registers operators.
 _MACRO = re.compile(r"[A-Z][A-Z0-9_]*")
-# The smaller or the larger of two integers is the same in either order, which of two floating-point numbers is not.
+# std::min and std::max return the same integer in either order of the arguments, unlike for floating-point numbers.
 _INTEGER_EXTREME = re.compile(
     r"std::(min|max)\s*<\s*(std::)?(unsigned|(unsigned )?(int|long|long long)|\w*(int|size|diff)\w*_t)\s*>"
 )
@@ -66,7 +66,7 @@ def _edits(node: Node) -> Iterator[Edit]:
 
 
 def _searched(node: Node) -> list[Node]:
-    """The children to change something in."""
+    """The children in which to look for changes."""
     if node.type in _PREPROCESSED:
         condition = node.child_by_field_name("condition") or node.child_by_field_name("name")
         return [child for child in node.named_children if child != condition]

@@ -1,4 +1,4 @@
-"""A mirror of a library: copies of its folders, in which one file at a time is changed and built."""
+"""A mirror of a library: copies of its folders, in which one file at a time is changed before a build."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Built:
     Attributes:
         op_file: its op.py.
         shared_object: its shared object; None if it has no native sources.
-        is_changed: whether it differs from the library without a change: in its object code, or in op.py.
+        is_changed: whether it differs from the unchanged library: in its object code, or in op.py.
     """
 
     op_file: Path
@@ -39,7 +39,7 @@ class Built:
 class Mirror:
     """A mirror of a library.
 
-    Its objects are at the same paths for every mutant, so that equal ones are equal byte by byte.
+    Its objects have the same paths for every mutant, so that equal ones are identical byte for byte.
 
     Args:
         library: the library.
@@ -47,7 +47,7 @@ class Mirror:
         folder: a new folder for the mirror.
 
     Attributes:
-        original: the shared object without a change; None if the library has no native sources.
+        original: the unchanged shared object; None if the library has no native sources.
     """
 
     def __init__(self, library: Library, plan: Plan | None, folder: Path) -> None:
@@ -71,7 +71,7 @@ class Mirror:
         copied.write_bytes(mutant.text)
         try:
             if mutant.file == self._library.root / "op.py":
-                # A file of its own, because it is read when the check runs.
+                # A separate file, because the check reads it while it runs.
                 op_file = copied.with_name(f"op_{mutant.line}_{mutant.edit.start}_{abs(hash(mutant.edit))}.py")
                 copied.rename(op_file)
                 return Built(op_file, self.original, is_changed=True)
@@ -86,7 +86,7 @@ class Mirror:
         return build_plan(self._plan, cache=self._cache, progress=Progress(self._library.namespace)).path
 
     def _mirrored(self, plan: Plan) -> Plan:
-        # Beside the mirror of each folder the folder itself: a header may be outside of it.
+        # The mirror of each folder and the folder itself, because a header may be outside the mirror.
         include_dirs = dict.fromkeys(path for given in plan.include_dirs for path in (self._copy_of(given), given))
         beside = dict.fromkeys(source.parent for source in plan.sources)
         return replace(
@@ -103,7 +103,7 @@ class Mirror:
 
 
 def _outside(library: Library, plan: Plan | None) -> Iterator[Path]:
-    """The folders of sources outside the library's own folder, without those inside others."""
+    """The folders of sources outside the library's own folder, without their subfolders."""
     if plan is None:
         return
     generated = plan.definitions.source if plan.definitions else None

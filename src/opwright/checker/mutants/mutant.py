@@ -33,7 +33,7 @@ class Edit:
         change: its kind.
         start: the first byte to replace.
         end: the byte after the last one to replace.
-        replacement: the new text; it has as many lines as the old one.
+        replacement: the new text; it has the same number of lines as the old one.
     """
 
     change: Change
@@ -73,7 +73,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """The change in a few words: ``cpu.cpp:31: `<` replaced by `<=` ``."""
+        """A short description of the change: `cpu.cpp:31: comparison: < -> <=`."""
         old = self.content[self.edit.start : self.edit.end].decode(errors="replace")
         return (
             f"{self.file.name}:{self.line}: {self.edit.change.value}: {_shown(old)} -> {_shown(self.edit.replacement)}"
@@ -87,7 +87,7 @@ class Mutant:
 
 
 def _shown(text: str) -> str:
-    """A text in one short line."""
+    """`text` in one short line."""
     words = " ".join(text.split())
     longest = 60
     return (words if len(words) <= longest else f"{words[:longest]}...") or "nothing"

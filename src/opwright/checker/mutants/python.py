@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
     from opwright.spec import Library
 
-# Text of annotations and error messages, not of what is computed.
+# Annotations and error messages, which do not compute results.
 _SKIPPED = frozenset({"type", "string", "raise_statement", "assert_statement", "import_statement", "decorator"})
 _LEAVES = frozenset({"raise_statement", "return_statement", "break_statement", "continue_statement"})
 
 
 def python_mutants(library: Library) -> list[Mutant]:
-    """The mutants of the functions in op.py of which the kernels in Python consist, in the order of the text.
+    """The mutants of the functions in op.py that the kernels in Python call, in the order of the text.
 
-    What a reference calls too is left out: a change would change both.
+    Functions that a reference also calls are left out, because a change would affect both.
     """
     file = library.root / "op.py"
     if not file.is_file():
@@ -57,7 +57,7 @@ def _parser() -> Parser:
 
 
 def _reachable(functions: Iterable[Callable[..., Any]], file: Path) -> list[types.FunctionType]:
-    """The functions of `file` that `functions` are or call, by name, directly or through others."""
+    """The functions of `file` among `functions`, and those that they call by name, directly or indirectly."""
     found: dict[types.CodeType, types.FunctionType] = {}
     left = [_plain(function) for function in functions]
     while left:
@@ -70,13 +70,13 @@ def _reachable(functions: Iterable[Callable[..., Any]], file: Path) -> list[type
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """The names of globals that a function uses, in nested functions too."""
+    """The names of the globals that a function and its nested functions use."""
     nested = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
     return set(code.co_names).union(*map(_names, nested))
 
 
 def _plain(value: Any) -> types.FunctionType | None:
-    """The function in Python that a compiler such as Triton's or numba's wraps."""
+    """The Python function that a compiler such as Triton or numba wraps."""
     for name in ("fn", "py_func", "__wrapped__"):
         inner = getattr(value, name, None)
         if isinstance(inner, types.FunctionType):
@@ -159,7 +159,7 @@ def _statement_edits(node: Node) -> Iterator[Edit]:
 
 
 def _assigns_again(node: Node) -> bool:
-    """Whether an assignment changes something that has a value already: without it, no name is missing."""
+    """Whether an assignment changes an existing value, so that removing the assignment leaves no name undefined."""
     if node.type != "assignment":
         return False
     target, value = node.child_by_field_name("left"), node.child_by_field_name("right")

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from opwright.checker.verdict import Cell
 
 DEFAULT_COUNT = 60
-# A step of a quick check takes a fraction of a second; of a mutant whose loop never ends, this long.
+# A step of a quick check takes a fraction of a second. This limit ends mutants with an infinite loop.
 _STEP_LIMIT_S = 60.0
 _COMPILED_STEP_LIMIT_S = 300.0
-# More than the lines between two changes in a file.
+# Larger than any number of lines between two changes in a file.
 _FAR = 2**31
 
 
@@ -61,13 +61,13 @@ def check_mutants(
     quick: bool = False,
     progress: MutantWatcher | None = None,
 ) -> MutationReport:
-    """Change the sources of a library in small ways, one at a time, and report which changes a check does not notice.
+    """Make small changes to the sources of a library, one at a time, and report which ones a check does not notice.
 
-    The native sources are changed, the author's headers that they include, and kernels in Python.
+    It changes the native sources, the author's headers that they include, and kernels in Python.
 
     Args:
-        library: the folder of an op.py, the file, or what it describes.
-        count: how many mutants to check, besides those that are equivalent or do not compile; None for all.
+        library: the folder that contains op.py, the path of op.py, or the library that it describes.
+        count: how many mutants to check, not counting those that are equivalent or do not compile; None for all.
         ops: the operators to check; all by default.
         runtimes: the runtimes to check them in; all eleven by default.
         devices: the devices, as for `opwright.check`.
@@ -77,7 +77,8 @@ def check_mutants(
         progress: receives the progress.
 
     Raises:
-        SpecError: there is nothing to change, a file is not one of the library's, or the check fails without a change.
+        SpecError: there is nothing to change, a file does not belong to the library, or the unchanged library fails its
+            check.
         OpwrightError: the library cannot be built.
     """
     started = time.perf_counter()
@@ -89,8 +90,8 @@ def check_mutants(
     mutants = _in_files(files, [*_native_mutants(plan), *python_mutants(described)])
     if not mutants:
         msg = (
-            f"the library {described.namespace!r} has nothing to change: no native sources, and no kernel in Python "
-            "(@op.kernel) in its op.py"
+            f"the library {described.namespace!r} has no code to change: expected native sources, or a kernel in "
+            "Python (@op.kernel) in op.py"
         )
         raise SpecError(msg)
     with python_for(cells) as python, tempfile.TemporaryDirectory(prefix="opwright-mutants-") as work:
@@ -125,13 +126,13 @@ def _native_mutants(plan: Plan | None) -> list[Mutant]:
 
 
 def _in_files(files: Sequence[str | Path], mutants: list[Mutant]) -> list[Mutant]:
-    """The mutants of `files`; all if there are no files."""
+    """The mutants of `files`; all mutants if `files` is empty."""
     found = {mutant.file for mutant in mutants}
     wanted = [Path(file).resolve() for file in files]
     for file in wanted:
         if file not in found:
             names = ", ".join(sorted(map(str, found))) or "none"
-            msg = f"{file} has nothing to change: choose among {names}"
+            msg = f"{file} has no code to change: expected one of {names}"
             raise SpecError(msg)
     return [mutant for mutant in mutants if mutant.file in wanted] if wanted else mutants
 
@@ -141,16 +142,16 @@ def judge_first(
 ) -> Iterator[MutantResult]:
     """The results of the first `count` mutants in a random order that are neither equivalent nor rejected.
 
-    They are the same for the same seed, however long each takes: a mutant is begun only when it is wanted in any case.
+    They depend only on the seed, not on timing: a mutant is started only if it is needed regardless of other results.
 
     Args:
         judge: builds and checks a mutant, which takes minutes if it survives.
         mutants: all mutants.
-        count: how many are killed or survive; None for all.
+        count: the number of mutants that are killed or survive; None for all.
         seed: the seed of the order.
-        parallel: how many to judge at a time.
+        parallel: how many to judge at the same time.
     """
-    order = iter(random.Random(seed).sample(mutants, len(mutants)))  # noqa: S311  a reproducible choice, no secret
+    order = iter(random.Random(seed).sample(mutants, len(mutants)))  # noqa: S311  a reproducible choice, not a secret
     wanted = len(mutants) if count is None else count
     judged = 0
     running: set[Future[MutantResult]] = set()
@@ -172,7 +173,7 @@ class _Notice:
 
     Attributes:
         text: where and how.
-        by_quick: whether a quick check does.
+        by_quick: whether a quick check notices it.
         op: the operator that shows it; empty if the library cannot be opened.
     """
 
@@ -187,7 +188,7 @@ class _Notice:
 
 
 class _Trials:
-    """Checks the library, and mutants of it, each in a mirror that is free."""
+    """Checks the library and its mutants, each in a free mirror."""
 
     def __init__(
         self,
@@ -210,7 +211,7 @@ class _Trials:
             for mirror in pool.map(lambda folder: Mirror(library, plan, folder), folders):
                 self._unchanged = Built(library.root / "op.py", mirror.original, is_changed=False)
                 self._mirrors.put(mirror)
-        # The statuses of the cells without a change, in a quick check and in a full one.
+        # The statuses of the cells of the unchanged library, in a quick check and in a full one.
         self._statuses: dict[bool, dict[CellName, str]] = {True: {}, False: {}}
         self._checking_original = threading.Lock()
         self._seen: dict[Path | None, _Notice | None] = {}
@@ -218,7 +219,7 @@ class _Trials:
         self._kills: list[tuple[Mutant, str]] = []
 
     def check_original(self) -> None:
-        """Run a quick check of the library without a change; parts of the full one run when a mutant needs them.
+        """Run a quick check of the unchanged library; parts of a full check run when a mutant requires them.
 
         Raises:
             SpecError: the check fails.
@@ -226,7 +227,7 @@ class _Trials:
         self._original(self._cells, quick=True)
 
     def _original(self, cells: Sequence[CellName], *, quick: bool) -> dict[CellName, str]:
-        """The statuses of the cells, among others, without a change."""
+        """The statuses of at least `cells` in a check of the unchanged library."""
         statuses = self._statuses[quick]
         with self._checking_original:
             unknown = [cell for cell in cells if cell not in statuses]
@@ -234,8 +235,8 @@ class _Trials:
             for cell in checked:
                 if cell.status == "failed":
                     msg = (
-                        f"{cell.op} fails in {cell.runtime} without a change ({_kinds(cell)}): a check that fails "
-                        f"notices nothing. Fix what `opwright check {self._library.root}` reports first"
+                        f"{cell.op} fails in {cell.runtime} without a change ({_kinds(cell)}), so the check cannot "
+                        f"notice mutants. First fix what `opwright check {self._library.root}` reports"
                     )
                     raise SpecError(msg)
                 statuses[_name(cell)] = cell.status
@@ -292,7 +293,7 @@ class _Trials:
 
     @property
     def _rounds(self) -> list[bool]:
-        """A quick check, and the full one for what that does not notice."""
+        """Whether each round is a quick check: first a quick one, then a full one for what it does not notice."""
         return [True] if self._options.quick else [True, False]
 
     def _run(self, built: Built, cells: list[CellName], *, quick: bool, fail_fast: bool) -> list[Cell]:
@@ -323,13 +324,13 @@ def _name(cell: Cell) -> CellName:
 
 
 def unlike_passed(cells: Sequence[Cell]) -> list[Cell]:
-    """The first failed cell, because no other runs after it; if there is none, all cells that did not pass."""
+    """The first failed cell, because no cell runs after it; if there is none, all cells that did not pass."""
     failed = [cell for cell in cells if cell.status == "failed"]
     return failed[:1] or [cell for cell in cells if cell.status != "passed"]
 
 
 def _difference(before: dict[CellName, str], cells: Sequence[Cell], *, by_quick: bool) -> _Notice | None:
-    """A failed cell, or else the first one that ran before and does not run now; None if there is none."""
+    """A failed cell, or else the first cell that the change prevents from running; None if there is none."""
     for cell in cells:
         if cell.status == "failed":
             return _Notice.of(cell, _kinds(cell), by_quick=by_quick)

@@ -1,4 +1,4 @@
-"""The mutation score: how many mutants a check notices, and which it does not."""
+"""The mutation score: how many mutants a check notices, and which ones it misses."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FATES: tuple[Fate, ...] = get_args(Fate)
 
 @dataclass(frozen=True)
 class MutantResult:
-    """What became of a mutant.
+    """The outcome of a mutant.
 
     Attributes:
         mutant: the mutant.
         fate: `killed` if the check noticed it; `survived` if not; `equivalent` if its object code is that of the
-            library; `marked` if the source says that it is equivalent; `rejected` if a compiler rejects it.
+            library; `marked` if the source marks it as equivalent; `rejected` if a compiler rejects it.
         noticed: where and how the check noticed it, or why the author marked it; may be empty.
         by_quick: whether a quick check noticed it.
         seconds: how long it took.
@@ -49,16 +49,16 @@ class MutantResult:
 
 @dataclass(frozen=True)
 class MutationReport:
-    """The mutants of a library, and what became of them.
+    """The mutants of a library, and their outcomes.
 
     Attributes:
         namespace: the library's namespace.
         path: the folder of its op.py.
         pytorch: PyTorch's version.
-        machine: the machine in a few words.
+        machine: a short description of the machine.
         seed: the seed of the check's random inputs, and of the choice of mutants.
         quick: whether the check was a quick one.
-        possible: how many mutants the sources have.
+        possible: the number of mutants that the sources have.
         results: the mutants that were tried, in the order of the sources.
         seconds: how long everything took.
     """
@@ -84,7 +84,7 @@ class MutationReport:
 
     @property
     def score(self) -> float | None:
-        """The share of mutants that the check noticed, of those that are not equivalent; None if there are none."""
+        """The share of non-equivalent mutants that the check noticed; None if there are none."""
         return self._share(self.count("killed"))
 
     @property

@@ -1,4 +1,4 @@
-"""What the languages of sources have in common: syntax trees, tables of replacements, and marks of the author's."""
+"""Shared by the languages of sources: syntax trees, tables of replacements, and the author's marks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ASSIGNMENTS = {"+=": "-=", "-=": "+=", "*=": "/=", "/=": "*=", "&=": "|=", "|=":
 CHECKS = re.compile(r"check|assert|require|expect|verify|validate|enforce", re.IGNORECASE)
 
 _MARK = re.compile(rb"(?://|/\*|#)\s*opwright: equivalent(?:\s*\[(?P<replacement>[^\]]*)\])?:\s*(?P<reason>[^\n]*)")
-# Numbers with a point or an exponent are changed by this factor, which is far above rounding.
+# Numbers with a point or an exponent are multiplied by this factor, which is far above rounding.
 _FACTOR = 1.01
-# Arguments of these types have no place beside others.
+# Arguments of these types cannot be swapped with arguments of other types.
 _UNLIKE = frozenset(
     {
         *("string_literal", "string", "lambda_expression", "lambda", "initializer_list", "keyword_argument", "comment"),
@@ -40,13 +40,13 @@ def text_of(node: Node | None) -> str:
 
 
 def replaced(change: Change, node: Node, replacement: str) -> Edit:
-    """The edit that replaces a node; it keeps the number of lines, so that no other line moves."""
+    """The edit that replaces a node; it keeps the number of lines, so that line numbers do not change."""
     lines = text_of(node).count("\n") - replacement.count("\n")
     return Edit(change, node.start_byte, node.end_byte, replacement + "\n" * max(lines, 0))
 
 
 def swapped(change: Change, first: Node, second: Node) -> Edit:
-    """The edit that swaps two nodes, of which `first` comes first in the text."""
+    """The edit that swaps two nodes; `first` precedes `second` in the text."""
     parent = first.parent
     whole = b"" if parent is None or parent.text is None else parent.text
     offset = 0 if parent is None else parent.start_byte
@@ -55,7 +55,7 @@ def swapped(change: Change, first: Node, second: Node) -> Edit:
 
 
 def operator_edits(node: Node | None) -> Iterator[Edit]:
-    """The edit of a binary operator, or of an assignment with one."""
+    """The edit of a binary operator, or of an augmented assignment."""
     text = text_of(node)
     tables = ((COMPARISONS, Change.COMPARISON), (ARITHMETIC, Change.ARITHMETIC), (ASSIGNMENTS, Change.ARITHMETIC))
     for table, change in tables:
@@ -64,7 +64,7 @@ def operator_edits(node: Node | None) -> Iterator[Edit]:
 
 
 def number_edits(node: Node) -> Iterator[Edit]:
-    """The edits of a number: one more and one less of an integer, or a slightly larger number with a point."""
+    """The edits of a number: an integer plus and minus one, or a slightly larger floating-point number."""
     text = text_of(node)
     if found := _INTEGER.fullmatch(text):
         value = int(found["digits"].replace("'", ""))
@@ -78,7 +78,7 @@ def number_edits(node: Node) -> Iterator[Edit]:
 
 
 def argument_edits(arguments: list[Node]) -> Iterator[Edit]:
-    """The edits that swap two arguments beside each other, unless a compiler could not miss it."""
+    """The edits that swap two adjacent arguments, unless a compiler is certain to reject the swap."""
     for first, second in itertools.pairwise(arguments):
         kinds = {first.type, second.type}
         if text_of(first) != text_of(second) and (len(kinds) == 1 or not kinds & _UNLIKE):
@@ -86,7 +86,7 @@ def argument_edits(arguments: list[Node]) -> Iterator[Edit]:
 
 
 def mutants_of(file: Path, content: bytes, edits: Iterable[Edit]) -> list[Mutant]:
-    """The mutants that `edits` make of a file, in the order of the text, each once."""
+    """The mutants that `edits` produce from a file, in the order of the text, without duplicates."""
     marks = _marks(content)
     found = []
     for edit in sorted(set(edits), key=lambda edit: (edit.start, edit.end, edit.replacement)):
@@ -98,7 +98,7 @@ def mutants_of(file: Path, content: bytes, edits: Iterable[Edit]) -> list[Mutant
 
 
 def _marks(content: bytes) -> dict[int, list[tuple[str | None, str]]]:
-    """By line, the marks for it: the replacement that each is about, or None for all, and the reason."""
+    """The marks of each line: the replacement that a mark applies to, or None for all, and the reason."""
     marks: dict[int, list[tuple[str | None, str]]] = {}
     waiting: list[tuple[str | None, str]] = []
     for number, line in enumerate(content.splitlines(), 1):
@@ -107,7 +107,7 @@ def _marks(content: bytes) -> dict[int, list[tuple[str | None, str]]]:
             replacement = found["replacement"]
             reason = found["reason"].decode(errors="replace").removesuffix("*/").strip()
             waiting.append((None if replacement is None else replacement.decode(), reason))
-        # A comment on a line of its own is about the next line of code.
+        # A comment on a separate line applies to the next line of code.
         if is_code and waiting:
             marks[number], waiting = waiting, []
     return marks
@@ -116,5 +116,5 @@ def _marks(content: bytes) -> dict[int, list[tuple[str | None, str]]]:
 def _mark(marks: dict[int, list[tuple[str | None, str]]], line: int, edit: Edit) -> str:
     for replacement, reason in marks.get(line, ()):
         if replacement is None or replacement == edit.replacement.strip():
-            return reason or "no reason is given"
+            return reason or "no reason given"
     return ""

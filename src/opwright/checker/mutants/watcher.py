@@ -13,13 +13,13 @@ class MutantWatcher(Protocol):
     """Receives the progress of a check of mutants."""
 
     def start(self, namespace: str, count: int | None) -> None:
-        """The library without a change is checked, and then `count` mutants; None for all."""
+        """Handle the start of a check of the unchanged library, followed by `count` mutants; None for all."""
 
     def begin(self, mutant: Mutant) -> None:
-        """A mutant is built and checked."""
+        """Handle the start of the build and check of a mutant."""
 
     def end(self, result: MutantResult) -> None:
-        """A mutant is done."""
+        """Handle the result of a mutant."""
 
 
 class NullMutantWatcher:

@@ -1,1 +1,1 @@
-"""Runs the cells of a check: the process of each operator, the judge that it cannot reach, and their messages."""
+"""Runs the cells of a check: operators in one process, their judge in another, and the messages between them."""

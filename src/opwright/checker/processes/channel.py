@@ -1,4 +1,4 @@
-"""The channel between the process of an operator and its judge: messages that only these two can write."""
+"""The channel between the process of an operator and its judge, with signed messages that only these two can write."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _LARGEST = 2**36
 
 
 class ForgedMessageError(OpwrightError):
-    """A message was not written by the other end: native code has written to the channel."""
+    """A message was not written by the other end: native code wrote to the channel."""
 
 
 class Channel:
     """One end of the channel.
 
-    A message holds text, numbers, None, dtypes, devices, tensors, and lists, tuples and dicts of them. It is data:
-    reading it runs no code. Each is signed with a key that both ends know, and numbered.
+    A message contains text, numbers, None, dtypes, devices, tensors, and lists, tuples and dicts of them. Reading it
+    runs no code. Each message is numbered, and signed with a key that both ends share.
 
     Args:
         connection: the connected socket.
-        key: the secret that both ends know.
+        key: the secret that both ends share.
     """
 
     def __init__(self, connection: socket.socket, key: str) -> None:
@@ -76,7 +76,7 @@ class Channel:
         self._received += 1
         try:
             return _message(payload)
-        except Exception as error:  # native code that has read the key from memory can sign anything
+        except Exception as error:  # native code that reads the key from memory can sign any message
             raise ForgedMessageError(_FORGED) from error
 
     def close(self) -> None:
@@ -100,11 +100,11 @@ class Channel:
         return b"".join(parts)
 
 
-_FORGED = "a message was not signed by the process of the check: native code has written to its channel"
+_FORGED = "a message lacks the check's signature: native code wrote to the check's channel"
 
 
 def listen(path: Path) -> socket.socket:
-    """A socket at `path` that waits for the other end."""
+    """A socket at `path` that listens for the other end."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
@@ -113,7 +113,7 @@ def listen(path: Path) -> socket.socket:
 
 
 def connect(path: Path, key: str) -> Channel:
-    """Connect the end of the channel for which `listen` waits."""
+    """Connect to the socket of `listen`, and return this end of the channel."""
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(str(path))
     return Channel(connection, key)
@@ -128,7 +128,7 @@ def _message(payload: bytes) -> dict[str, Any]:
 
 
 def _encoded(value: Any, tensors: list[Tensor]) -> Any:
-    """`value` for JSON; tensors are moved to a list, and values that JSON lacks become lists of their kind and text."""
+    """`value` for JSON. Tensors are moved to a list; values that JSON lacks become lists of their kind and text."""
     match value:
         case Tensor():
             found: Any = _encoded_tensor(value.detach(), tensors)
@@ -152,7 +152,7 @@ def _encoded(value: Any, tensors: list[Tensor]) -> Any:
 
 
 def _encoded_tensor(tensor: Tensor, tensors: list[Tensor]) -> list[Any]:
-    """`tensor` as its index in the list, or as a view of an entry that holds its memory in another dtype."""
+    """`tensor` as its index in the list, or as a view of an entry that has the same memory in another dtype."""
     memory = _memory(tensor)
     for at, known in enumerate(tensors):
         if memory and memory == _memory(known) and known.dtype != tensor.dtype:
@@ -162,7 +162,7 @@ def _encoded_tensor(tensor: Tensor, tensors: list[Tensor]) -> list[Any]:
 
 
 def _memory(tensor: Tensor) -> int:
-    """The address of its memory; 0 if it has none of its own."""
+    """The address of the tensor's memory; 0 if it has none."""
     return 0 if tensor.layout != torch.strided or tensor.is_meta else tensor.untyped_storage().data_ptr()
 
 

@@ -1,4 +1,4 @@
-"""Checks the first calls of operators in fresh processes, from several threads at once, and how these processes end."""
+"""Checks the first calls of operators in fresh processes, from several threads, and how these processes exit."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Faults = dict[tuple[str, str], list[Failure]]
 
 
 def check_first_calls(job: Job, verdicts: Verdicts, environment: Mapping[str, str], python: Sequence[str]) -> Faults:
-    """The faults of the operators of the `eager` cells in `job` in fresh processes, by operator and device."""
+    """The faults of the first calls of the operators in the `eager` cells of `job`, by operator and device."""
     subjects = [(op, device) for op, runtime, device in job.cells if runtime == "eager"]
     faults: Faults = {}
-    if environment or not subjects:  # a sanitizer reports what it finds in the cells
+    if environment or not subjects:  # the cells report what a sanitizer finds
         return faults
     for _ in range(_QUICK_PROCESSES if job.options.quick else _PROCESSES):
         _run(job, verdicts, environment, python, faults)
@@ -64,19 +64,19 @@ def _run(job: Job, verdicts: Verdicts, environment: Mapping[str, str], python: S
         kind = Kind.HANG if limit_s else kind_of_ending(completed.exit_code, output)
         failure = Failure(kind, step["step"], step["repro"], ended, "a result, or an error", output)
     else:
-        return  # it ended before the first call, which the cells report
+        return  # it ended before the first call; the cells report that
     faults.setdefault(_subject(job, step), []).append(failure)
 
 
 def _fault(message: dict[str, Any], verdicts: Verdicts) -> Failure | None:
     """The fault in a first call: a wrong result, or an error that the same call alone does not raise."""
     if message["event"] == "raised":
-        got, expected = message["error"], "a result, as from the same call alone afterwards"
+        got, expected = message["error"], "a result, as the same call alone returns afterwards"
     elif (wrong := verdicts.judge_first_call(message)) is not None:
         got, expected = wrong.got, wrong.expected
     else:
         return None
-    code = f"# as the first calls in a process, from several threads at once:\n{message['repro']}"
+    code = f"# as the first calls of a process, from several threads:\n{message['repro']}"
     return Failure(Kind.RACE, message["name"], code, got, expected)
 
 

@@ -1,4 +1,4 @@
-"""The process of first calls: it first calls each operator from several threads at once, and then ends.
+"""The process of first calls: calls each operator from several threads at the same time, and then exits.
 
 `checker.processes.first_calls` starts it as `python -m opwright.checker.processes.first_calls_worker JOB`.
 """
@@ -35,7 +35,7 @@ _CALLERS = 4
 
 
 def main() -> None:
-    """Make the first calls, send their results to the judge, and end as a C++ program does."""
+    """Make the first calls, send their results to the judge, and exit as a C++ program does."""
     initialize_math_library()
     job = Job.read(Path(sys.argv[1]))
     line = job_line(job)
@@ -52,23 +52,23 @@ def main() -> None:
             subject = Subject(library.ops[op], built, device, job.options, Path(job.work))
             _call_first(subject, line, watch)
             if subject.watch is not None and list(subject.watch.faults()):
-                os._exit(0)  # calls that are made one by one report it; destructors that use the GPU may fail
+                os._exit(0)  # sequential calls report it; destructors that use the GPU may fail
     line.tell({"event": "done"})
     watch.restart()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    # Destroy static objects; Python's own exit may not get that far.
+    # Destroy static objects, which Python's own exit may not reach.
     ctypes.CDLL(None).exit(0)
 
 
 def _call_first(subject: Subject, line: Line, watch: HangWatch) -> None:
-    """Call the operator from several threads at once, each with other numbers."""
+    """Call the operator from several threads at the same time, each with other numbers."""
     sample = subject.samples[0]
     moved = [shifted_case(subject, sample, at).arguments for at in range(_CALLERS)]
     given = [pytree.tree_map_only(Tensor, Tensor.clone, one) for one in moved]
-    cases = [Case(f"{sample.name}, of first caller {at}", Family.SAMPLE, one) for at, one in enumerate(given)]
+    cases = [Case(f"{sample.name}, first caller {at}", Family.SAMPLE, one) for at, one in enumerate(given)]
     where: dict[str, Any] = {"op": subject.op.name, "device": subject.device, "repro": subject.code(sample)}
-    line.tell({"event": "step", "step": f"{sample.name}: first calls, from {_CALLERS} threads at once", **where})
+    line.tell({"event": "step", "step": f"{sample.name}: first calls, from {_CALLERS} threads", **where})
     results: list[list[Any]] = [[]] * _CALLERS
     errors = [""] * _CALLERS
     ready = threading.Barrier(_CALLERS)
@@ -94,7 +94,7 @@ def _call_first(subject: Subject, line: Line, watch: HangWatch) -> None:
     for at, case in enumerate(cases):
         if raised[at]:
             line.tell({"event": "raised", **where, "name": case.name, "error": errors[at]})
-        elif not errors[at]:  # an error that the call also raises alone is judged where calls are made one by one
+        elif not errors[at]:  # an error that the call alone also raises is judged in sequential calls
             line.tell({"event": "result", **where, **case_message(case), "results": results[at]})
 
 

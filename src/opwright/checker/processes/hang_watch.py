@@ -1,4 +1,4 @@
-"""Ends a process whose step hangs; a busy machine, which makes every step slow, does not make it one that hangs."""
+"""Ends a process whose step hangs, without mistaking a slow step on a busy machine for a hang."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import faulthandler
 import threading
 import time
 
-# A process that uses less of a core than this waits. A busy machine leaves a process that computes more.
+# A process that uses less of a core than this is waiting. Even a busy machine leaves more to a process that computes.
 _WAITING = 0.05
-_LOOKS = 20  # looks at the process in the time of one limit
+_LOOKS = 20  # how often the thread looks at the process within one limit
 
 
 class HangWatch:
-    """Ends this process, and prints where Python is, if a step takes longer than `limit_s` seconds.
+    """Ends this process, and prints Python's stack, if a step takes longer than `limit_s` seconds.
 
-    The time that a busy machine takes away from the process does not count. What counts is the time in which the
-    process waits, and its processor time; or, if that is less because of several threads, the time that has passed.
+    Time in which a busy machine does not run the process does not count. The time of a step is its waiting time plus
+    its CPU time, or the elapsed time if that is less because of several threads.
 
-    faulthandler ends the process: native code that never returns, even while it holds the interpreter's lock, does not
-    stop that. As long as the process computes, a thread postpones it.
+    faulthandler ends the process, even if native code never returns and holds the GIL. As long as the process computes,
+    a thread postpones that.
 
     Args:
         limit_s: the limit in seconds.
@@ -32,14 +32,14 @@ class HangWatch:
         threading.Thread(target=self._look, name="hang watch", daemon=True).start()
 
     def restart(self) -> None:
-        """Begin a step."""
+        """Start a step."""
         with self._lock:
             self._is_watching = True
             self._began_s, self._used_s = time.monotonic(), time.process_time()
             faulthandler.dump_traceback_later(self._limit_s, exit=True)
 
     def stop(self) -> None:
-        """End a step: until the next one begins, the process may take any time."""
+        """End a step: there is no time limit until the next one starts."""
         with self._lock:
             self._is_watching = False
             faulthandler.cancel_dump_traceback_later()
@@ -57,6 +57,6 @@ class HangWatch:
             before_s = used_s
 
     def _left_s(self) -> float:
-        """The seconds that a step has left whose process has computed all the time."""
+        """The seconds that are left for a step whose process has been computing all the time."""
         passed_s, computed_s = time.monotonic() - self._began_s, time.process_time() - self._used_s
         return max(self._limit_s - min(passed_s, computed_s), 1e-3)

@@ -1,4 +1,4 @@
-"""The process of a judge: it starts the processes of a job's cells, and never loads the native code that it judges.
+"""The process of a judge: starts the processes of a job's cells, and never loads the native code that it judges.
 
 `checker.processes.lane` starts it as `python -m opwright.checker.processes.judge_process JOB`. It writes each event to
 standard output as one line.
@@ -27,7 +27,7 @@ class _Events:
     """A watcher that writes what it receives as events."""
 
     def __init__(self) -> None:
-        # What op.py prints goes to standard error.
+        # Redirects the output of op.py to standard error.
         self._file = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)
 
@@ -36,7 +36,7 @@ class _Events:
         self._file.flush()
 
     def start(self, cells: Sequence[tuple[str, str, str]]) -> None:
-        """Do nothing: the process that starts the judge knows the cells."""
+        """Do nothing: the process that starts the judge already has the cells."""
 
     def begin(self, op: str, runtime: str, device: str) -> None:
         self.write({"event": "begin", "op": op, "runtime": runtime, "device": device})

@@ -1,4 +1,4 @@
-"""Runs a lane, cells that run one after the other, in the process of a judge. Does not import torch."""
+"""Runs a lane, the cells that run one after the other, in the process of a judge. Does not import torch."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def run_lane(job: Job, environment: Mapping[str, str], watcher: Watcher, python:
 
     Args:
         job: what to run.
-        environment: variables of the processes that run operators, in addition to this process's own.
+        environment: environment variables of the processes that run operators, in addition to this process's own.
         watcher: receives its progress.
-        python: the first words of a command line that runs a module: `python -m`, or those of a fork server.
+        python: the prefix of a command line that runs a module: `python -m`, or that of a fork server.
 
     Raises:
         LoadError: the library could not be opened in the process.
@@ -64,7 +64,7 @@ class _Judge:
         self.step = ""
 
     def run(self, python: Sequence[str]) -> Completed:
-        """Run the process to its end.
+        """Run the process until it exits.
 
         Raises:
             LoadError: the library could not be opened.
@@ -95,13 +95,13 @@ class _Judge:
 
 
 def _died(job: Job, judge: _Judge, completed: Completed) -> Cell:
-    """The cell during which a judge died: the reference ended its process."""
+    """The cell during which a judge died, because the reference ended its process."""
     op, runtime, device = job.cells[len(judge.cells)]
     lines = [line for line in completed.output.splitlines() if line and read(line) is None]
     failure = Failure(
         Kind.REFERENCE,
         judge.step,
-        got=f"the process in which the reference runs ended with exit code {completed.exit_code}",
+        got=f"the process that runs the reference exited with code {completed.exit_code}",
         expected="a reference that returns a result or raises",
         detail="\n".join(lines)[-2000:],
     )

@@ -6,16 +6,16 @@ import torch
 
 _FUNCTIONS = (torch.exp, torch.sqrt, torch.tanh, torch.log, torch.sin)
 _DTYPES = (torch.float32, torch.float64)
-# PyTorch splits no tensor of this size among threads.
+# PyTorch does not split tensors of this size among threads.
 _COUNT = 16
 
 
 def initialize_math_library() -> None:
     """Call a few functions in this thread alone.
 
-    PyTorch computes sqrt, exp and others with MKL, which selects its kernels at the first call. If that call comes from
-    several threads at once, some results have only part of their precision: in PyTorch 2.13, `torch.rand(4096).sqrt()`
-    is off by 3e-4 in some of the processes that begin with it. An operator, or a reference, is not the cause of that.
+    PyTorch computes sqrt, exp and others with MKL, which selects its kernels at the first call. If several threads make
+    that call concurrently, some results lose precision: in PyTorch 2.13, `torch.rand(4096).sqrt()` is off by 3e-4 in
+    some of the processes that start with it. Neither an operator nor a reference causes that.
     """
     for dtype in _DTYPES:
         ones = torch.ones(_COUNT, dtype=dtype)

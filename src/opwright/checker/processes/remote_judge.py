@@ -1,4 +1,4 @@
-"""The judge as seen by the process of an operator: at the other end of the channel."""
+"""The judge as seen by the process of an operator, which reaches it through the channel."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from opwright.checker.processes.channel import Channel
     from opwright.spec import Op
 
-# Calls with more bytes are judged in this process: there is not enough memory for everything twice.
+# Larger calls are judged in this process, because there may not be enough memory for a second copy.
 _MOST_BYTES = 2**26
 _SAMPLE = re.compile(r"sample \d+")
 
 
 class Line:
-    """The channel for all threads of the process: one message, or one question and its answer, at a time.
+    """The channel for all threads of the process: one message, or one question with its answer, at a time.
 
     Args:
         channel: the channel.
@@ -52,7 +52,7 @@ class Line:
 
 
 class RemoteJudge:
-    """The judge of one operator, asked through the channel.
+    """The judge of one operator, at the other end of the channel.
 
     Args:
         line: the channel.
@@ -87,13 +87,13 @@ class RemoteJudge:
         return Failure.from_json(answer["fault"]) if answer["fault"] else None
 
     def is_steady(self, case: Case) -> bool:
-        """Whether the reference returns the same results again."""
+        """Whether the reference returns the same results when called again."""
         if is_large(case):
             return self._here.is_steady(case)
         return bool(self._line.ask({"ask": "is_steady", **self._subject, **case_message(case)})["is_steady"])
 
     def forget(self, case: Case) -> None:
-        """Free what is kept for a call."""
+        """Free the stored results of a call."""
         self._outlines.pop(case.name, None)
         self._here.forget(case)
         self._line.tell({"ask": "forget", **self._subject, "name": case.name})
@@ -107,12 +107,12 @@ class RemoteJudge:
 
 
 def is_large(case: Case) -> bool:
-    """Whether the arguments of a call are too large to be sent. The judge makes those of a sample itself."""
+    """Whether the arguments of a call are too large to be sent. The judge generates those of samples itself."""
     return not can_be_sent(case.arguments) and not _SAMPLE.fullmatch(case.name)
 
 
 def case_message(case: Case) -> dict[str, Any]:
-    """A call as a message; without its arguments if these take much memory."""
+    """A call as a message, without its arguments if they are too large."""
     given = {"arguments": case.arguments} if can_be_sent(case.arguments) else {}
     return {"name": case.name, "family": case.family.name, "claimed": case.claimed, **given}
 

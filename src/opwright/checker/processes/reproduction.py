@@ -1,4 +1,4 @@
-"""Completes the lines that reproduce a fault: saves the tensors that they load, and runs the lines once."""
+"""Completes the repro of a fault: saves the tensors that it loads, and runs it once."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 _LOADED = re.compile(r"torch\.load\('(inputs of [^\n]*)'\)$", re.MULTILINE)
 _MOST_FILES = 500
 _LONGEST_S = 120.0
-# Kinds of faults that a plain call of the operator shows in what it returns.
+# Kinds of faults that are visible in the result of a plain call of the operator.
 _OF_THE_RESULT = OF_VALUES | {Kind.WRONG_DTYPE, Kind.RESULT_TYPE, Kind.STRIDES, Kind.OFFSET, Kind.SHARED}
-# Errors in the lines themselves, not in the code that they call.
+# Errors in the repro itself, not in the code that it calls.
 _ABOUT_THE_LINES = (
     *("NameError", "SyntaxError", "IndentationError", "ImportError", "ModuleNotFoundError"),
     *("FileNotFoundError", "UnpicklingError"),
 )
-_NOT_SHOWN = "# Run by themselves, these lines did not show the fault."
+_NOT_SHOWN = "# These lines alone did not reproduce the fault."
 
 
 def complete(cell: Cell, job: Job, verdicts: Verdicts) -> Cell:
-    """`cell` with repros that are ready to paste: their tensors are saved, and the lines have been run once."""
+    """`cell` with repros that are ready to paste: their tensors are saved, and each repro has been run once."""
     return replace(cell, failures=tuple(_complete(cell, failure, job, verdicts) for failure in cell.failures))
 
 
@@ -60,7 +60,7 @@ def _complete(cell: Cell, failure: Failure, job: Job, verdicts: Verdicts) -> Fai
         return f"torch.load({str(saved(case))!r})"
 
     lines = _LOADED.sub(load, failure.repro)
-    # The lines may not end either; and what a tool of compute-sanitizer reports, no call shows by itself.
+    # The repro may hang too, and a fault that compute-sanitizer reports is not visible without its tool.
     if failure.kind in (Kind.HANG, Kind.FORKED) or job.options.tool:
         return replace(failure, repro=lines)
     shows = _shows(cell, failure, lines, cases[0] if cases else None, job, verdicts)
@@ -68,11 +68,11 @@ def _complete(cell: Cell, failure: Failure, job: Job, verdicts: Verdicts) -> Fai
 
 
 def saved(case: Case, folder: Path | None = None) -> Path:
-    """The file with those arguments of `case` that its lines load."""
+    """The file with those arguments of `case` that its repro loads."""
     values = [_detached(case.arguments[name]) for name in loaded_names(case)]
     try:
         content = _content(values)
-    except RuntimeError:  # PyTorch does not save memory that tensors of different dtypes share
+    except RuntimeError:  # PyTorch cannot save memory that tensors of different dtypes share
         content = _content(pytree.tree_map_only(Tensor, copied, values))
     folder = folder or Cache().root / "inputs"
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def _keep_newest(folder: Path) -> None:
 
 
 def _shows(cell: Cell, failure: Failure, lines: str, case: Case | None, job: Job, verdicts: Verdicts) -> bool:
-    """Whether the lines show the fault when they are run by themselves, as far as can be seen."""
+    """Whether the repro alone shows the fault, as far as that can be determined."""
     lines_only = [line for line in lines.splitlines() if not line.startswith("#")]
     program = Path(job.work) / f"repro_{os.getpid()}.py"
     program.write_text("\n".join(lines_only), encoding="utf-8")
@@ -122,7 +122,7 @@ def _shows(cell: Cell, failure: Failure, lines: str, case: Case | None, job: Job
         except ForgedMessageError:
             return True
     if message is None or process.completed.exit_code:
-        return True  # it crashes or hangs, as a fault may do
+        return True  # it crashes or hangs, which shows a fault
     if failure.kind is Kind.BAD_INPUT:
         return not message["error"]
     if failure.kind in _OF_THE_RESULT and cell.runtime == "eager" and case is not None and not message["error"]:
@@ -136,5 +136,5 @@ def _shows(cell: Cell, failure: Failure, lines: str, case: Case | None, job: Job
 
 
 def _is_about_the_lines(error: str) -> bool:
-    """Whether the lines themselves are wrong."""
+    """Whether the repro itself is wrong."""
     return error.startswith(_ABOUT_THE_LINES)

@@ -1,7 +1,7 @@
-"""The process in which the lines that reproduce a fault are run once.
+"""The process that runs the repro of a fault once.
 
 `checker.processes.reproduction` starts it as `python -m opwright.checker.processes.reproduction_worker JOB`; the path
-of the job is that of the lines.
+of the job is that of the repro.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from opwright.spec.difference import first_line
 
 
 def main() -> None:
-    """Run the lines, and send the value of the last one, or the error."""
+    """Run the repro, and send the value of its last line, or the error."""
     initialize_math_library()
     job = Job.read(Path(sys.argv[1]))
     line = job_line(job)
     message: dict[str, Any] = {"error": "", "value": None}
     if "OPWRIGHT_CACHE" in os.environ:  # it may be relative
         os.environ["OPWRIGHT_CACHE"] = str(Cache().root.parent)
-    os.chdir(job.work)  # lines that save a model leave no file with the user
+    os.chdir(job.work)  # a repro that saves a model must not leave a file in the user's folder
     try:
         tree = ast.parse(Path(job.path).read_text(encoding="utf-8"))
         names: dict[str, Any] = {"__name__": "__main__"}
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, job.path, "exec"), names)  # noqa: S102  the lines that a report prints to be run
+        exec(compile(tree, job.path, "exec"), names)  # noqa: S102  reports print these lines to be run
         if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), job.path, "eval"), names)  # noqa: S307  the same
             message["value"] = value if can_be_sent(value) else None

@@ -1,4 +1,4 @@
-"""Runs cells in separate processes, judges what they send, and starts another process after a crash."""
+"""Runs cells in separate processes, judges their results, and starts another process after a crash."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ if TYPE_CHECKING:
     from opwright.checker.watcher import Watcher
     from opwright.toolchain.run import Completed
 
-# After this many crashes in a group of cases, which vary the same thing in the same argument, the rest of the group is
-# not tried: other groups may show other faults.
+# After this many crashes in a group of cases, which vary the same property of the same argument, the rest of the group
+# is skipped, because other groups may show other faults.
 _MOST_IN_A_GROUP = 2
-# A cell with this many crashes outside groups, or this many calls that do not end, is given up.
+# A cell is abandoned after this many crashes outside groups, or this many calls that hang.
 _MOST_CRASHES = 6
 _MOST_HANGS = 2
-# How long steps may take once one did not end, in seconds: whoever waits for the report has waited long enough.
+# The time limit of steps after one hung, in seconds, so that users do not wait even longer for the report.
 _AFTER_A_HANG_S = 60.0
-# So is a cell with this many in all.
+# A cell is also abandoned after this many crashes and hangs in total.
 _MOST_PROCESSES = 40
 
 
 @dataclass
 class _Progress:
-    """The progress of the cells of a job: the finished ones, and the crashes of the one that is next.
+    """The progress of the cells of a job: the finished ones, and the crashes of the current one.
 
     Attributes:
         cells: the finished cells.
         crashes: the faults that ended a process, one of each kind.
         skip: the steps that ended a process.
-        groups: the group of each of them; empty if it has none.
-        hangs: the number of them that did not end.
-        step: the event of the step that runs.
+        groups: the group of each of these steps; empty if it has none.
+        hangs: the number of these steps that hung.
+        step: the event of the running step.
         verdicts: the verdicts on results.
         job: all cells.
         first_calls: the faults of first calls, which belong to eager mode, by operator and device; None before them.
@@ -79,14 +79,14 @@ class _Progress:
         return self.job.options.fail_fast and any(cell.status == "failed" for cell in self.cells)
 
     def check_first_calls(self) -> Faults:
-        """Make the first calls, unless that was done before, and return their faults."""
+        """Make the first calls, unless they were made before, and return their faults."""
         if self.first_calls is None:
             self.first_calls = check_first_calls(self.job, self.verdicts, self.job.environment, self.job.python)
         return self.first_calls
 
     @property
     def exceeds_limits(self) -> bool:
-        """Whether to give up the cell."""
+        """Whether to abandon the cell."""
         several = self.groups.count("") >= _MOST_CRASHES or self.hangs >= _MOST_HANGS
         return several or len(self.skip) >= _MOST_PROCESSES
 
@@ -94,14 +94,14 @@ class _Progress:
 def run_job(
     job: Job, name: str, environment: Mapping[str, str], watcher: Watcher, python: Sequence[str] = PLAIN
 ) -> list[Cell]:
-    """Run every cell of `job`; a crash of a process costs only the step that caused it.
+    """Run every cell of `job`; a crash costs only the step that caused it.
 
     Args:
         job: what to run.
         name: a name for its file.
-        environment: variables to set in addition to this process's own.
+        environment: environment variables to set in addition to this process's own.
         watcher: receives its progress.
-        python: the first words of a command line that runs a module: `python -m`, or those of a fork server.
+        python: the prefix of a command line that runs a module: `python -m`, or that of a fork server.
 
     Raises:
         LoadError: the library could not be opened in the process.
@@ -109,7 +109,7 @@ def run_job(
     verdicts = Verdicts(job)
     job = replace(job, python=list(python), environment=dict(environment))
     progress = _Progress(verdicts, job)
-    if not job.options.fail_fast:  # otherwise only where the calls of eager mode show no fault, because it takes longer
+    if not job.options.fail_fast:  # otherwise only if the calls of eager mode show no fault, because this takes longer
         progress.check_first_calls()
     while len(progress.cells) < len(job.cells) and not progress.is_stopped:
         cells = job.cells[len(progress.cells) :]
@@ -142,11 +142,11 @@ class _Process:
         progress: the progress so far.
 
     Attributes:
-        last: the last cell of the job, which is done when the process has ended.
+        last: the last cell of the job, which is finished when the process has exited.
         forged: why its messages cannot be trusted; empty if they can.
-        printed: its output since the cell began.
-        log: what a tool of compute-sanitizer writes about it; None without one.
-        unusable: the fault after which it could not go on, if it has reported one.
+        printed: its output since the cell started.
+        log: the reports of a compute-sanitizer tool about it; None without a tool.
+        unusable: the fault after which it could not continue, if it reported one.
     """
 
     def __init__(self, job: Job, name: str, watcher: Watcher, progress: _Progress) -> None:
@@ -157,13 +157,13 @@ class _Process:
         self.last: Cell | None = None
         self.forged = ""
         self.printed: list[str] = []
-        # A process after a crash has a file of its own.
+        # Each process after a crash has a separate file.
         path = self._file.with_name(f"{name}-{len(progress.skip)}.log")
         self.log = ToolLog(job, path) if job.options.tool else None
         self.unusable: Failure | None = None
 
     def run(self, environment: Mapping[str, str], python: Sequence[str]) -> Completed:
-        """Run the process to its end.
+        """Run the process until it exits.
 
         Raises:
             LoadError: the library could not be opened in the process.
@@ -190,7 +190,7 @@ class _Process:
             self.printed.clear()
             self._progress.step = event
             self._progress.verdicts.begin()
-            if not self._progress.crashes:  # otherwise it has begun already
+            if not self._progress.crashes:  # otherwise the watcher already has it
                 self._watcher.begin(event["op"], event["runtime"], event["device"])
         elif kind == "step":
             self._progress.step = event
@@ -205,7 +205,7 @@ class _Process:
             raise LoadError(event["message"])
         else:
             cell = Cell.from_json(event["cell"])
-            if not self._progress.crashes:  # otherwise it has failed, and left out steps
+            if not self._progress.crashes:  # otherwise it has failed and skipped steps
                 cell = self._progress.verdicts.verdict(cell)
             if len(self._progress.cells) + 1 < len(self._progress.job.cells):
                 _take(cell, self._watcher, self._progress)
@@ -231,15 +231,15 @@ def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
 
 
 def _failed(job: Job, progress: _Progress, forged: str) -> Cell:
-    """The running cell, whose process has sent a forged message."""
+    """The running cell, failed because its process sent a forged message."""
     op, runtime, device = job.cells[len(progress.cells)]
     step = progress.step
-    failure = Failure(Kind.CHANNEL, step.get("step", ""), step.get("repro", ""), forged, "the messages of the check")
+    failure = Failure(Kind.CHANNEL, step.get("step", ""), step.get("repro", ""), forged, "only messages of the check")
     return Cell(f"{job.namespace}::{op}", runtime, device, "failed", failures=(failure,))
 
 
 def _watched(cell: Cell, log: ToolLog | None) -> Cell:
-    """`cell`, with the fault that a tool of compute-sanitizer reports, and what the tool could not do."""
+    """`cell`, with the fault that a compute-sanitizer tool reports, and the tool's messages about its own limits."""
     if log is None:
         return cell
     cell = replace(cell, reason="; ".join(filter(None, (cell.reason, *log.troubles()))))
@@ -251,7 +251,7 @@ def _watched(cell: Cell, log: ToolLog | None) -> Cell:
 
 
 def _with_exit(cell: Cell, completed: Completed) -> Cell:
-    """`cell`, the last one of its process, with the fault that the end of the process shows."""
+    """`cell`, the last one of its process, with the fault that the exit of the process shows."""
     if completed.exit_code == 0 or cell.status == "failed":
         return cell
     got = f"after all calls the process {ending(completed.exit_code)}"
@@ -267,7 +267,7 @@ def _with(cell: Cell, failures: Sequence[Failure]) -> Cell:
 
 
 def _is_explained(first_call: Failure, cell: Cell) -> bool:
-    """Whether a wrong first call says nothing about threads, because later calls of its sample are wrong too."""
+    """Whether a wrong first call is unrelated to threads, because later calls of its sample are wrong too."""
     if first_call.kind is not Kind.RACE:
         return False
     # The name of a first call is that of the sample, followed by the number of the caller.
@@ -276,7 +276,7 @@ def _is_explained(first_call: Failure, cell: Cell) -> bool:
 
 
 def _attributed(first_call: Failure, cell: Cell) -> Failure:
-    """`first_call`; its kind is a race if it ended the process, and calls one after another show no fault."""
+    """`first_call`; its kind becomes a race if it ended the process and sequential calls show no fault."""
     if first_call.kind not in (Kind.CRASH, Kind.HEAP) or first_call.got.endswith(ending(-signal.SIGKILL)):
         return first_call
     only_among_others = all(fault.kind is Kind.RACE for fault in cell.failures)
@@ -302,12 +302,12 @@ def _after_death(job: Job, completed: Completed, process: _Process, watcher: Wat
     progress.skip.append(step)
     progress.groups.append(progress.step.get("group", ""))
     progress.hangs += failure.kind is Kind.HANG
-    # Each further call would report the same again.
+    # Every further call would report the same fault.
     reported = by_tool is not None or failure.kind is Kind.SANITIZER
     if reported or progress.exceeds_limits or not step or job.options.fail_fast:
         crashes = len(progress.skip)
         given_up = "" if job.options.fail_fast else f"given up after {crashes} crash{'es' * (crashes > 1)}"
-        reason = "a sanitizer's first report ends it: fix that, and check again" if reported else given_up
+        reason = "stopped at a sanitizer's first report: fix it, and check again" if reported else given_up
         failures = tuple(progress.crashes)
         _take(Cell(f"{job.namespace}::{op}", runtime, device, "failed", reason, failures=failures), watcher, progress)
     return failure
@@ -318,7 +318,7 @@ def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: floa
     headline, report = report_in(output)
     kind = (
         Kind.LOAD
-        if not step  # no cell has begun: the library was being opened
+        if not step  # no cell has started: the library was being opened
         else Kind.SANITIZER
         if headline
         else Kind.HANG
@@ -337,6 +337,6 @@ def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: floa
 
 
 def _ends(text: str) -> str:
-    """A long text without its middle: the message of a C++ error comes first, and many frames follow."""
+    """A long text without its middle, because the message of a C++ error comes first and many frames follow."""
     half = 1000
     return text if len(text) <= 2 * half else f"{text[:half]}\n[...]\n{text[-half:]}"

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from opwright.checker.cases.case import Case
 
-# Of larger tensors, evenly spaced elements are compared.
+# Of larger tensors, this number of evenly spaced elements is compared.
 _MOST_ELEMENTS = 4096
-# Samples that PyTorch computes from the same numbers differ by less, with another number of threads too.
+# Samples that PyTorch computes from the same numbers differ by less, even with a different number of threads.
 _TOLERANCE = 1e-3
 
 
 def excerpt(cases: Sequence[Case]) -> list[list[Any]]:
-    """For each call the shapes, dtypes and some elements of its tensors, and its other arguments as text."""
+    """The shapes, dtypes and some elements of the tensors of each call, and its other arguments as text."""
     return [[_excerpt(leaf) for leaf in pytree.tree_leaves(case.arguments)] for case in cases]
 
 

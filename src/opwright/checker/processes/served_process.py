@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import Channel, listen
 from opwright.toolchain.run import Completed, TimeLimit, run
+from opwright.toolchain.signals import signal_name
 from opwright.toolchain.socket_folder import socket_folder
 
 if TYPE_CHECKING:
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 
     from opwright.checker.job import Job
 
-# The messages of the C library when it finds its heap corrupt.
+# The messages of the C library about a corrupted heap.
 _CORRUPT = re.compile(r"malloc|free\(\)|double free|corrupt|invalid (pointer|size|next size)|realloc\(\)")
-# What the watchdog of a process (faulthandler) prints when it ends the process.
+# The message that faulthandler, the watchdog of a process, prints when it ends the process.
 _TOO_LONG = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
-# The process itself ends when a step takes too long. This limit, from its last message on, is for processes that it
+# A process ends itself when a step takes too long. This limit, counted from its last message, is for processes that it
 # leaves behind.
 _LONGEST_S = 3600.0
 
@@ -39,8 +40,8 @@ class ServedProcess:
     Attributes:
         printed: the lines that it has printed.
         channel: the channel to it, while it is served.
-        limit: the time until it is killed, which begins again with each message.
-        completed: how it ended, once it has.
+        limit: the time until it is killed, which restarts with each message.
+        completed: how it exited, once it has.
     """
 
     printed: list[str] = field(default_factory=list)
@@ -68,15 +69,15 @@ def served_process(
     python: Sequence[str],
     limit_s: float = _LONGEST_S,
 ) -> Iterator[ServedProcess]:
-    """Start `module` with `job`, and yield it once it has opened the channel, or has ended.
+    """Start `module` with `job`, and yield the process once it has opened the channel or exited.
 
     Args:
         job: the job for it.
         file: the path to which the job is written.
         module: the module to run.
-        environment: variables to set in addition to this process's own.
-        python: the first words of a command line that runs a module.
-        limit_s: the process is killed if it sends no message and does not end within this many seconds.
+        environment: environment variables to set in addition to this process's own.
+        python: the prefix of a command line that runs a module.
+        limit_s: the process is killed if it neither sends a message nor exits within this many seconds.
     """
     with socket_folder("opwright-") as folder:
         path = folder / "channel"
@@ -96,7 +97,7 @@ def served_process(
                 )
             finally:
                 with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as ended:
-                    ended.connect(str(path))  # if it never connected, this ends the wait for it
+                    ended.connect(str(path))  # if the process never connected, this ends the wait
 
         with listen(path) as listener:
             runner = threading.Thread(target=start)
@@ -115,8 +116,8 @@ def exceeded_limit_s(job: Job, completed: Completed, output: str) -> float | Non
 
     Args:
         job: its job, with the limit of a step.
-        completed: how it ended.
-        output: what it printed during the step.
+        completed: how it exited.
+        output: its output during the step.
     """
     if completed.timed_out:
         return _LONGEST_S
@@ -124,25 +125,22 @@ def exceeded_limit_s(job: Job, completed: Completed, output: str) -> float | Non
 
 
 def ending(exit_code: int) -> str:
-    """How a process ended, in words that follow "the process"."""
+    """How a process ended, as text to follow "the process"."""
     if exit_code >= 0:
-        return f"ended with exit code {exit_code}"
+        return f"exited with code {exit_code}"
     if exit_code == -signal.SIGKILL:
-        return "was ended by SIGKILL: from outside, as the system does when memory is short"
-    try:
-        return f"was ended by {signal.Signals(-exit_code).name}"
-    except ValueError:
-        return f"was ended by signal {-exit_code}"
+        return "was terminated by SIGKILL from outside, as when memory runs out"
+    return f"was terminated by {signal_name(-exit_code)}"
 
 
 def kind_of_ending(exit_code: int, output: str, inaccessible: Kind = Kind.CRASH) -> Kind:
     """The kind of fault shown by a process that ends during a call.
 
     Args:
-        exit_code: how it ended; negative for a signal.
+        exit_code: its exit code; negative for a signal.
         output: its output.
-        inaccessible: the kind if it touched inaccessible memory. `Kind.RACE` also explains a corrupt heap and any other
-            signal of the process itself: the same calls, one after another, have not ended it.
+        inaccessible: the kind if it accessed inaccessible memory. `Kind.RACE` also explains a corrupted heap and any
+            other signal of the process itself, because the same calls in sequence did not end it.
     """
     if exit_code >= 0:
         return Kind.EXIT

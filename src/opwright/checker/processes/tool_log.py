@@ -1,4 +1,4 @@
-"""What a tool of compute-sanitizer writes about a process, and the steps of the check to which it belongs."""
+"""The output of a compute-sanitizer tool for a process, and the steps of the check to which its reports belong."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _MOST_OTHERS = 10  # further faults to list
 
 @dataclass(frozen=True)
 class _Mark:
-    """A step, and how much was written when it began."""
+    """A step, and the size of the output when it started."""
 
     size: int
     step: Mapping[str, Any]
 
 
 class ToolLog:
-    """The file for the reports of one process. The tool writes while the process runs.
+    """The file for the reports of one process, which the tool writes while the process runs.
 
     Args:
         job: the cell that the process runs.
@@ -44,13 +44,13 @@ class ToolLog:
         self._marks: list[_Mark] = []
 
     def begin(self, step: Mapping[str, Any]) -> None:
-        """A step begins: what is written from now on belongs to it."""
+        """Start a step: later output belongs to it."""
         self._marks.append(_Mark(len(self._content()), step))
 
     def fault(self) -> Failure | None:
         """The first fault of the library that the tool reports, with the others in its detail; None without one."""
         found = distinct(filter(self._concerns, reports(self._content())))
-        # A call that fails after a kernel was stopped says no more than the report about the kernel.
+        # The report about a kernel explains CUDA calls that fail after the kernel was stopped.
         found = [report for report in found if not report.is_api_error] or found
         if not found:
             return None
@@ -66,12 +66,12 @@ class ToolLog:
         )
 
     def troubles(self) -> list[str]:
-        """What the tool says that it could not do."""
+        """The tool's messages about its own limits."""
         return [f"{self._tool}: {trouble}" for trouble in troubles(self._content())]
 
     @property
     def text(self) -> str:
-        """All that was written, for a process that ended without a report."""
+        """The whole output, for a process that ended without a report."""
         return self._content().decode(errors="replace").strip()
 
     def _content(self) -> bytes:
@@ -82,11 +82,11 @@ class ToolLog:
         return before[-1].step if before else {}
 
     def _concerns(self, report: ToolReport) -> bool:
-        """Whether a report is about the library, and not about PyTorch, whose calls and kernels may be watched too."""
+        """Whether a report is about the library, not about PyTorch, whose calls and kernels may be checked too."""
         if report.is_api_error:
             return report.caller == self._library
         if self._tool != "initcheck" or not self._kernels:
-            return True  # the other tools watch the library's kernels alone
+            return True  # the other tools check only the library's kernels
         places = (*report.places, *report.frames)
         return any(place.function in self._kernels or place.is_below(self._root) for place in places)
 

@@ -1,4 +1,4 @@
-"""Answers the questions of an operator's process, and decides which of its cells have passed."""
+"""Answers the questions of an operator's process, and decides which of its cells pass."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from opwright.checker.job import Job
     from opwright.spec import Op
 
-# Runtimes whose results the process of the operator compares itself, because they are not those of a call.
+# Runtimes whose results the process of the operator compares itself, because they are not results of calls.
 _WITHOUT_RESULTS = {"autograd"}
-# The number of latest calls whose arguments are there for the repro of a fault.
+# The number of latest calls whose arguments are kept for repros.
 _MOST_SENT = 512
 # The operator, the device, and `inputs_of` a call.
 _Inputs = tuple[str, str, str]
@@ -46,7 +46,7 @@ class Verdicts:
         self._subjects: dict[tuple[str, str], tuple[Subject, LocalJudge]] = {}
         self._faults: list[Failure] = []
         self._right: Counter[str] = Counter()
-        # By operator, device and placeholder: two operators have calls of the same name.
+        # Keyed by operator, device and placeholder, because calls of two operators may have the same name.
         self._sent: OrderedDict[_Inputs, Case] = OrderedDict()
         self._kept: dict[_Inputs, Case] = {}
 
@@ -60,7 +60,7 @@ class Verdicts:
         if message["ask"] == "forget":
             judge.forget_name(message["name"])
             return None
-        if message["ask"] == "judged":  # there, because the arguments are too large to be sent
+        if message["ask"] == "judged":  # in the other process, because the arguments are too large to be sent
             if any(case.name == message["name"] for case in subject.samples):
                 msg = f"the results of {message['name']!r} were not sent"
                 raise ForgedMessageError(msg)
@@ -87,7 +87,7 @@ class Verdicts:
         return {"is_steady": judge.is_steady(case)}
 
     def verdict(self, cell: Cell) -> Cell:
-        """`cell` as its process reports it, or failed if the results that were judged here do not confirm it."""
+        """`cell` as its process reports it, or failed if the results that were judged here do not confirm that."""
         if cell.status != "passed":
             return cell
         op, runtime = cell.op.rpartition(":")[2], cell.runtime
@@ -103,15 +103,15 @@ class Verdicts:
         subject, judge = self._subject(message["op"], message["device"])
         case = self._case(subject, message)
         fault = None if judge.outline(case).refusal else judge.fault(case, message["results"])
-        judge.forget(case)  # the call of that name in the next process may be another one
+        judge.forget(case)  # a call of the same name in the next process may differ
         return fault
 
     def keep(self, repro: str) -> None:
-        """Keep the calls whose inputs a repro loads, however many calls follow."""
+        """Keep the calls whose inputs `repro` loads, regardless of the number of later calls."""
         self._kept |= {key: case for key, case in self._sent.items() if repr(key[-1]) in repro}
 
     def case_named(self, op: str, device: str, inputs: str) -> Case | None:
-        """The call whose repro loads `inputs`; None if it is not known."""
+        """The call whose repro loads `inputs`; None if it is unknown."""
         for known in (self._kept, self._sent):
             if (op, device, inputs) in known:
                 return known[op, device, inputs]
@@ -123,7 +123,7 @@ class Verdicts:
         return None
 
     def op(self, name: str, device: str) -> Op:
-        """The operator of that name."""
+        """The operator with that name."""
         return self._subject(name, device)[0].op
 
     def fault(self, op: str, device: str, case: Case, results: list[Any]) -> Failure | None:
@@ -139,7 +139,7 @@ class Verdicts:
         return self._subjects[op, device]
 
     def _case(self, subject: Subject, message: dict[str, Any]) -> Case:
-        """The call of a message. The samples are made here, not read from the message."""
+        """The call of a message. Samples are generated here, not read from the message."""
         for case in subject.samples:
             if case.name == message["name"]:
                 return case

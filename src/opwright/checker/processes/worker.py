@@ -1,7 +1,7 @@
-"""The process in which cells run: a crash here costs one step, not the check.
+"""The process that runs cells, so that a crash costs one step, not the check.
 
 The judge (`checker.processes.run_job`) starts it as `python -m opwright.checker.processes.worker JOB`, where JOB is a
-JSON file, and receives its events, its questions and the results of calls through a channel.
+JSON file, and receives its events, questions and results of calls through a channel.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LONGEST_OUTPUT = 4000  # characters of a compiler's output
 
 
 def runtime_module(name: str) -> Runtime:
-    """The runtime of that name."""
+    """The runtime with that name."""
     return cast("Runtime", importlib.import_module(f"opwright.checker.runtimes.{name.replace('-', '_')}"))
 
 
@@ -58,11 +58,13 @@ def main() -> None:
         line.tell(event)
 
     built = None if job.shared_object is None else Path(job.shared_object)
+    # PyTorch imports this with the first `torch.func.vjp`. It sets an environment variable, which is part of the state.
+    importlib.import_module("torch._dynamo")
     before = process_state.state()
     try:
         library = library_at(job.path)
         if library.namespace != job.namespace:
-            msg = f"{job.path} describes the library {library.namespace!r}, and {job.namespace!r} is to be checked"
+            msg = f"{job.path} describes the library {library.namespace!r}, but the check expects {job.namespace!r}"
             raise SpecError(msg)  # noqa: TRY301  reported like all errors here
         open_library(library, built=built)
     except OpwrightError as error:
@@ -94,14 +96,14 @@ def job_line(job: Job) -> Line:
 
 
 def _freeze_modules() -> None:
-    """Freeze PyTorch's objects: otherwise a garbage collection takes a tenth of a second, and the exit half of one."""
+    """Freeze PyTorch's objects. Otherwise each garbage collection takes 0.1 s, and the exit takes 0.5 s."""
     gc.freeze()
 
 
 def run_cell(
     subject: Subject, name: str, skip: frozenset[str], emit: Emit, skip_groups: frozenset[str] = frozenset()
 ) -> bool:
-    """Run the runtime `name` on `subject`, without the steps to skip; send its events to `emit`; whether it passed."""
+    """Run the runtime `name` on `subject` without the skipped steps, and return whether it passed."""
     recorder = Recorder(
         *(subject.op.qualified_name, name, subject.device, emit, skip, skip_groups),
         fail_fast=subject.options.fail_fast,
@@ -122,7 +124,7 @@ def _run(subject: Subject, name: str, recorder: Recorder) -> tuple[Status | None
     """Run a runtime, or return the status and the reason of a cell that is not run."""
     try:
         runtime = runtime_module(name)
-        if reason := runtime.why_not(subject):
+        if reason := _missing_device(subject) or runtime.why_not(subject):
             return "not applicable", reason
         if missing := lack(subject, name):
             return "lacking", missing
@@ -140,6 +142,14 @@ def _run(subject: Subject, name: str, recorder: Recorder) -> tuple[Status | None
     except Exception as error:
         recorder.fail(Failure(Kind.RUNTIME, got=first_line(error), detail=traceback.format_exc(limit=-6)))
     return None, ""
+
+
+def _missing_device(subject: Subject) -> str:
+    import torch
+
+    if subject.device == "cuda" and not torch.cuda.is_available():
+        return "no GPU that this PyTorch can use"
+    return ""
 
 
 if __name__ == "__main__":

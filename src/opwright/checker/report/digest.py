@@ -1,4 +1,4 @@
-"""Prepares a report for people: the same words on the terminal and on the page."""
+"""Prepares a report for display: the same text on the terminal and on the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MARKS: dict[Status, str] = {
     "not applicable": DASH,
     "not run": "skip",
 }
-# Statuses of cells that did not run; their marks need words.
+# Statuses of cells that did not run; their marks need a legend.
 UNRUN: tuple[Status, ...] = ("lacking", "not applicable", "not run")
 
 # Kinds whose message is the fault: two of them are the same fault only if their messages are the same.
@@ -65,7 +65,7 @@ class Fault:
 
     Attributes:
         subject: the operator, or the library as a whole.
-        sights: where it was seen; the first is the one to show in full.
+        sights: where it was seen; reports show the first one in full.
     """
 
     subject: str
@@ -87,8 +87,8 @@ class Remark:
     """A sentence about some cells.
 
     Attributes:
-        where: the cells, in words: `vmap, aoti` or `vmap of scale`.
-        text: the note.
+        where: a description of the cells: `vmap, aoti` or `vmap of scale`.
+        text: the sentence.
     """
 
     where: str
@@ -114,7 +114,7 @@ def short(report: Report, op: str) -> str:
 
 
 def faults(report: Report) -> list[Fault]:
-    """Every fault once, with all places where it was seen: the library's first, then those of cells in order."""
+    """Every fault once, with all places where it was seen: first the library's, then those of the cells in order."""
     found: dict[tuple[str, Kind, str], list[Sight]] = {}
     library = f"library {report.namespace}"
     for failure in report.failures:
@@ -145,14 +145,14 @@ def outcome(report: Report) -> Outcome:
 
 
 def tally(report: Report) -> str:
-    """The number of cells of each status; only cells that ran count as those that could have passed."""
+    """The number of cells of each status; the share of passed cells counts only those that ran."""
     counts = dict.fromkeys(MARKS, 0)
     for cell in report.cells:
         counts[cell.status] += 1
     ran = counts["passed"] + counts["failed"]
     kinds = ", ".join(dict.fromkeys(failure.kind.value for cell in report.cells for failure in cell.failures))
     parts = [f"{failure.kind.diagnosis.title} ({failure.kind.value})" for failure in report.failures]
-    parts.append(f"{counts['passed']} of {ran} cell{'s' * (ran != 1)} passed" if ran else "no cell was run")
+    parts.append(f"{counts['passed']} of {ran} cell{'s' * (ran != 1)} passed" if ran else "no cell ran")
     if counts["failed"]:
         parts.append(f"{counts['failed']} failed" + f" ({kinds})" * bool(kinds))
     parts += [f"{counts[status]} {status}" for status in UNRUN if counts[status]]
@@ -160,7 +160,7 @@ def tally(report: Report) -> str:
 
 
 def verdict(report: Report) -> str:
-    """The verdict in one line, with the duration of the check and what reproduces it."""
+    """The verdict in one line, with the duration of the check and the options that reproduce it."""
     facts = [f"{report.namespace}: {tally(report)}", duration(report.seconds), f"seed {report.seed}"]
     if report.sanitize:
         facts.append(f"sanitizers {', '.join(report.sanitize)}")
@@ -168,12 +168,12 @@ def verdict(report: Report) -> str:
 
 
 def _reasons(report: Report, status: Status) -> list[Remark]:
-    """The reasons of the cells of a status, each once; a placeholder for a reason that is missing."""
+    """The reasons of the cells of a status, each once; a placeholder replaces a missing reason."""
     by_reason: dict[str, list[Cell]] = {}
     for cell in report.cells:
         if cell.status == status:
             unexplained = status != "passed" and not cell.failures
-            by_reason.setdefault(cell.reason or "no reason is known" * unexplained, []).append(cell)
+            by_reason.setdefault(cell.reason or "no reason was reported" * unexplained, []).append(cell)
     return [Remark(_places(report, cells), reason) for reason, cells in by_reason.items() if reason]
 
 
@@ -193,7 +193,7 @@ def _rejections(report: Report) -> list[Remark]:
 
 
 def _subject(report: Report, op: str, device: str) -> str:
-    """An operator in words, with the device if there are several."""
+    """The name of an operator, with the device if there are several."""
     return short(report, op) + _on(report, device)
 
 
@@ -202,7 +202,7 @@ def _on(report: Report, device: str) -> str:
 
 
 def _places(report: Report, cells: Sequence[Cell]) -> str:
-    """The cells in words; the operators are named unless they are all."""
+    """A description of the cells; it names the operators unless it covers all of them."""
     everybody = len(rows(report))
     by_runtime: dict[str, list[str]] = {}
     for cell in cells:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def fault_annotations(report: Report, library: Library) -> Iterator[str]:
-    """A line for each fault, at the reference of its operator, for the log of a workflow."""
+    """A line for the log of a workflow for each fault, at the reference of its operator."""
     for fault in faults(report):
         op = library.ops.get(fault.subject)
         line = 1 if op is None else op.reference.__code__.co_firstlineno
@@ -28,7 +28,7 @@ def fault_annotations(report: Report, library: Library) -> Iterator[str]:
 
 
 def survivor_annotations(report: MutationReport) -> Iterator[str]:
-    """A line for each mutant that survived, at its place."""
+    """A line for each mutant that survived, at the location of the change."""
     for result in report.survivors:
         mutant = result.mutant
         title = f"no sample notices this change: {mutant.edit.change.value}"

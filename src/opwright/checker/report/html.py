@@ -17,7 +17,7 @@ _TEMPLATE = Path(__file__).with_name("check.html.jinja")
 
 
 def page(report: Report) -> str:
-    """Return the report as an HTML page, without other files or network access, and with all text escaped."""
+    """Return the report as a single HTML page that needs no other files or network access, with all text escaped."""
     faults = digest.faults(report)
     faults_of: dict[Cell, list[tuple[int, Fault]]] = {}
     for number, fault in enumerate(faults, start=1):

@@ -1,4 +1,4 @@
-"""The report of a check as JUnit XML, which CI services show as tests."""
+"""The report of a check as JUnit XML, which CI services display as tests."""
 
 from __future__ import annotations
 

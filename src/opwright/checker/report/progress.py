@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class CheckProgress(LiveBar):
     """The progress of one check.
 
-    On a terminal it shows a bar of finished cells and a line for each that runs, and removes them at the end. Elsewhere
-    it prints nothing. With `verbose` it prints one line for each cell. Cells may run in several threads.
+    On a terminal, it shows a progress bar and a line for each running cell, and removes them at the end. Elsewhere, it
+    prints nothing. With `verbose`, it prints one line for each finished cell. Cells may run in several threads.
 
     Args:
         namespace: the library under check.
@@ -47,7 +47,7 @@ class CheckProgress(LiveBar):
         self._live.update(self._bar, total=len(cells))
 
     def begin(self, op: str, runtime: str, device: str) -> None:
-        """Show that this thread begins a cell."""
+        """Show that this thread starts a cell."""
         name = (op, runtime, device)
         self._of_thread[threading.get_ident()] = name
         self._running[name] = self._live.add_task(self._running_words(name, ""), total=None)
@@ -58,7 +58,7 @@ class CheckProgress(LiveBar):
         self._live.update(self._running[name], description=self._running_words(name, text))
 
     def end(self, cell: Cell) -> None:
-        """Show the outcome of a cell, even of one that never began."""
+        """Show the outcome of a cell, even if the cell never started."""
         name = (cell.op, cell.runtime, cell.device)
         if name in self._running:
             self._live.remove_task(self._running.pop(name))

@@ -26,7 +26,7 @@ _MARK_STYLES: dict[Status, str] = {
 _VERDICT_STYLES: dict[Outcome, str] = {"passed": "bold green", "failed": "bold red", "nothing ran": "bold yellow"}
 
 _MARK_WIDTH = max(map(len, MARKS.values()))
-_LABEL = 14  # columns for the words before a field
+_LABEL = 14  # columns for the label of a field
 
 
 def show(report: Report, console: Console) -> None:
@@ -54,7 +54,7 @@ def _report(report: Report, console: Console) -> Iterator[Pieces]:
 
 
 def _matrix(shown: Sequence[Row], columns: Sequence[str], width: int) -> Iterator[Pieces]:
-    """A row for each operator and device, a column for each runtime; in several bands if the width requires it."""
+    """A row for each operator and device, a column for each runtime; split into bands if the terminal is narrow."""
     widths = {runtime: max(_MARK_WIDTH, *map(len, _heading(runtime))) for runtime in columns}
     devices = max(len(row.device) for row in shown)
     beside = max(len(row.op) for row in shown) + 2 + devices
@@ -84,7 +84,7 @@ def _matrix(shown: Sequence[Row], columns: Sequence[str], width: int) -> Iterato
 
 
 def _heading(runtime: str) -> tuple[str, str]:
-    """The two lines of a heading: `host-linked` is host over linked; short names are in the lower line."""
+    """The two lines of a heading: `host-linked` is host above linked; short names are on the lower line."""
     first, _, second = runtime.partition("-")
     return (first, second) if second else ("", first)
 
@@ -95,7 +95,7 @@ def _mark(row: Row, runtime: str) -> Piece:
 
 
 def _bands(widths: dict[str, int], gap: int, room: int) -> Iterator[dict[str, int]]:
-    """The columns with their widths, in bands of as many as fit."""
+    """The columns with their widths, split into bands that fit."""
     band: dict[str, int] = {}
     for name, width in widths.items():
         if band and sum(band.values()) + width + gap * (len(band) + 1) > room:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def failure_text(failure: Failure) -> str:
-    """A fault in lines: its title, the case, the repro, the actual and expected result, and what to do."""
+    """A fault in several lines: its title, the case, the repro, the actual and expected result, and the fix."""
     diagnosis = failure.kind.diagnosis
     fields = {
         "case": failure.case,

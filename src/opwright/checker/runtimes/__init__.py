@@ -1,1 +1,1 @@
-"""The eleven ways in which PyTorch runs an operator, one file each; `runtime` is their protocol."""
+"""The eleven runtimes in which PyTorch runs an operator, one module each; `runtime` defines their protocol."""

@@ -1,4 +1,4 @@
-"""AOTInductor: a package compiled ahead of time, loaded and run from Python."""
+"""AOTInductor: a package that is compiled ahead of time, and loaded and run from Python."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
         if loaded is not None:
             for case in cases:
                 if not _run(steps, case, loaded):
-                    return  # a fault here would only repeat below
+                    return  # later calls would only repeat the fault
 
 
 def _run(steps: Steps, case: Case, loaded: Callable[..., Any]) -> bool:

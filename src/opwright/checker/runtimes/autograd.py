@@ -1,4 +1,4 @@
-"""Autograd: every gradient against the reference's, and against finite differences."""
+"""Autograd: compares every gradient with the reference's, and with finite differences."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ def why_not(subject: Subject) -> str:
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
-    """Compare gradients of samples, of subsets and variations, and when they are reused; then second derivatives."""
+    """Compare the gradients of samples, of subsets and variations, and of reused graphs; then second derivatives."""
     cases = [case for case in subject.claimed if subject.differentiable(case)]
     undeclared = [name for name in subject.floating(cases[0]) if name not in subject.op.differentiable]
     if undeclared:
-        recorder.note(f"{', '.join(undeclared)} without a gradient: op.py does not declare it as differentiable")
+        recorder.note(f"no gradient for {', '.join(undeclared)}: op.py does not declare it as differentiable")
     if not (is_tracked(subject, recorder, cases[0]) and is_backward_right(subject, recorder, cases)):
         return
     check_gradients_on_gpu(subject, recorder, cases[0])
     if recorder.has(Kind.STREAM):
-        return  # further gradients are right or wrong by chance
+        return  # whether further gradients are right is a matter of chance
     for case in cases:
         check_trial(subject, recorder, Trial(case, "all gradients", tuple(subject.floating(case))))
         _check_without_recording(subject, recorder, case)
@@ -91,7 +91,7 @@ def _check_without_recording(subject: Subject, recorder: Recorder, case: Case) -
             continue
         if any(tensor.requires_grad for tensor in derive.tensors(results)):
             # Only an argument itself, or a view of it, can require a gradient here.
-            recorder.fail(Failure(Kind.ALIAS, step, code, "a result that requires a gradient", "one that does not"))
+            recorder.fail(Failure(Kind.ALIAS, step, code, "a result that requires grad", "one that does not"))
         elif (
             fault := subject.judge(case, [pytree.tree_map_only(Tensor, Tensor.detach, one) for one in results])
         ) is None:

@@ -1,4 +1,4 @@
-"""`torch.compile`: the fake kernel, the operator in a graph of fused kernels, sizes that change, and the backward."""
+"""`torch.compile`: the fake kernel, the operator in a graph of fused kernels, changing sizes, and the backward."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 
 NAME = "compile"
 
-# Each takes seconds: of Python, and if it is compiled to the end also of a C++ compiler.
+# Each graph takes seconds in Python. One that is fully compiled also takes seconds in a C++ compiler.
 _MOST_GRAPHS = 4
 _MOST_COMPILED = 1
 
 
-def why_not(subject: Subject) -> str:  # noqa: ARG001  every runtime is asked
-    """Nothing: everything with a fake kernel can be compiled, and every operator has one."""
+def why_not(subject: Subject) -> str:  # noqa: ARG001  the signature of a runtime
+    """Nothing: every operator has a fake kernel, so all of them can be compiled."""
     return ""
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
-    """Check the fake kernel, then a graph for every group of samples, then one that is compiled to the end."""
+    """Check the fake kernel, then a graph for every group of samples, then one that is fully compiled."""
     steps = Steps(subject, recorder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check_fake(steps)
         if recorder.failed:
-            return  # a graph is made with the fake kernel
+            return  # graphs are traced with the fake kernel
         groups = graphs.alike([case for case in subject.samples if not subject.expected(case).refusal])
         for group in groups[:_MOST_GRAPHS]:
             _check_graph(steps, group)
@@ -59,17 +59,17 @@ def run(subject: Subject, recorder: Recorder) -> None:
         try:
             find_cxx()
         except ToolchainError:
-            recorder.note("the graph was run without fused kernels: there is no C++ compiler")
+            recorder.note("the graph was run without fused kernels: no C++ compiler was found")
             return
         if len(groups) > _MOST_COMPILED:
-            made = f"{min(len(groups), _MOST_GRAPHS)} graphs, of which {_MOST_COMPILED} was compiled to the end"
+            made = f"{min(len(groups), _MOST_GRAPHS)} graphs, of which {_MOST_COMPILED} was fully compiled"
             recorder.note(f"{made}, for {len(groups)} combinations of constants and dtypes")
         for group in groups[:_MOST_COMPILED]:
             _check_compiled(steps, [*group, *graphs.other_sizes(subject, group[0])])
 
 
 def _check_graph(steps: Steps, group: Sequence[Case]) -> None:
-    """Run a group of samples through one graph, made for symbolic sizes, without compiling it further."""
+    """Run a group of samples through one graph, traced with symbolic sizes, without compiling it further."""
     subject = steps.subject
     made: list[GraphModule] = []
 
@@ -112,10 +112,10 @@ def _check_compiled(steps: Steps, cases: Sequence[Case]) -> None:
 
 
 def _with_numbers_as_needed(steps: Steps) -> Callable[..., Any]:
-    """The compiled operator; with symbolic numbers for those arguments that are numbers only if PyTorch supports it.
+    """The compiled operator, whose numeric arguments are symbolic if PyTorch supports that for the operator.
 
-    Not all of PyTorch's gradients do: that of `pow` fails an assertion of PyTorch's own. By default `torch.compile`
-    makes numbers symbolic only if they change.
+    Some of PyTorch's gradients do not support symbolic numbers: that of `pow` fails one of PyTorch's assertions. By
+    default, `torch.compile` makes numbers symbolic only if they change.
     """
     function = _compiled(steps.subject, backend="inductor")
 
@@ -137,7 +137,7 @@ def _with_numbers_as_needed(steps: Steps) -> Callable[..., Any]:
 
 
 def _accepts(steps: Steps, case: Case) -> bool:
-    """Whether eager mode returns a result for a variation, which the operator may reject."""
+    """Whether eager mode returns a result for a variation; the operator may reject it."""
     if not steps.recorder.begin(f"{case.name}, in eager mode", steps.subject.code(case), group=case.group):
         return False
     try:
@@ -148,7 +148,7 @@ def _accepts(steps: Steps, case: Case) -> bool:
 
 
 def _compiled(subject: Subject, backend: Any, *, dynamic: bool | None = True) -> Any:
-    # Earlier compilations would count against the number of graphs that one function may have.
+    # Otherwise earlier compilations would count towards the recompilation limit of a function.
     torch._dynamo.reset()
     options: Any = (inductor_settings() or None) if backend == "inductor" else None
     return torch.compile(source.between(subject), fullgraph=True, dynamic=dynamic, backend=backend, options=options)
@@ -156,7 +156,7 @@ def _compiled(subject: Subject, backend: Any, *, dynamic: bool | None = True) ->
 
 def _run(steps: Steps, step: str, case: Case, function: Any) -> bool:
     subject = steps.subject
-    # With gradients if there are any: the training graph computes the results too.
+    # With gradients if the case has any, because the training graph also computes the results.
     arguments = (
         requiring_grad(subject, case) if has_gradient(subject, case) and torch.is_grad_enabled() else case.fresh()
     )

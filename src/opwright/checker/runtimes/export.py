@@ -1,4 +1,4 @@
-"""`torch.export`: a program with dimensions that vary, run, saved, loaded and decomposed."""
+"""`torch.export`: runs, saves, loads and decomposes a program with dynamic dimensions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def why_not(subject: Subject) -> str:
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
-    """Export the samples, one program for those that differ only in the numbers and sizes of tensors."""
+    """Export the samples, with one program for all that differ only in the numbers and sizes of tensors."""
     steps = Steps(subject, recorder)
     groups = exported.groups(subject)
     with warnings.catch_warnings(), torch.no_grad():
@@ -52,7 +52,7 @@ def _check(steps: Steps, program: Exported, number: int) -> None:
     module = program.program.module()
     for other in exported.served(steps, program, NAME):
         if not _run(steps, f"{other.name}, run from the program of {case.name}", other, module):
-            return  # a fault here would only repeat below
+            return  # later calls would only repeat the fault
     path = exported.program_path(subject, number)
     loaded = steps.do(f"{case.name}, loaded", code, lambda: torch.export.load(path).module())
     if loaded is not None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Runtime(Protocol):
-    """One way in which PyTorch runs an operator; each is a module with these two functions and this name.
+    """One way in which PyTorch runs an operator, implemented as a module with these two functions and this name.
 
     Attributes:
         NAME: the runtime's name in reports.
@@ -19,7 +19,7 @@ class Runtime(Protocol):
     NAME: str
 
     def why_not(self, subject: Subject) -> str:
-        """Why the runtime does not apply to the operator; empty if it does. Never counted as passed."""
+        """Why the runtime does not apply to the operator; empty if it does. Such a cell never counts as passed."""
         ...
 
     def run(self, subject: Subject, recorder: Recorder) -> None:

@@ -1,4 +1,4 @@
-"""`torch.jit.script`: one compiled model for every sample, saved, loaded and trained."""
+"""`torch.jit.script`: compiles one model for all samples, and runs, saves, loads and trains it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 NAME = "script"
 
-# The executor profiles the first calls, and runs other code from then on.
+# The executor profiles the first calls, and then runs optimized code.
 _CALLS = 3
 
 
-def why_not(subject: Subject) -> str:  # noqa: ARG001  every runtime is asked
+def why_not(subject: Subject) -> str:  # noqa: ARG001  the signature of a runtime
     """Nothing: TorchScript supports every operator that has a schema."""
     return ""
 

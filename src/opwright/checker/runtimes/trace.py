@@ -1,4 +1,4 @@
-"""`torch.jit.trace`: a recorded graph, run on the recorded numbers and on others."""
+"""`torch.jit.trace`: runs a recorded graph on the recorded numbers and on others."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def why_not(subject: Subject) -> str:
     """Why nothing can be recorded."""
     others = [result for result in subject.op.results if "Tensor" not in result]
     if others:
-        return f"a recorded graph returns only tensors, and the operator returns {', '.join(others)}"
+        return f"a recorded graph returns only tensors, but the operator returns {', '.join(others)}"
     if not derive.tensors(subject.samples[0].arguments):
-        return "a graph is recorded of tensors, and the operator takes none"
+        return "torch.jit.trace requires tensor arguments, and the operator has none"
     mutated = [parameter for parameter in subject.op.parameters if parameter.mutated]
     if mutated and not subject.op.results and all(parameter.is_list for parameter in mutated):
         return "torch.jit.trace drops calls that only mutate tensors in lists"
@@ -42,7 +42,7 @@ def why_not(subject: Subject) -> str:
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
-    """Record each sample, and run what was recorded."""
+    """Record each sample, and run the recorded graph."""
     steps = Steps(subject, recorder)
     # The author's own calls again, with other numbers.
     others = samples(subject.op, subject.device, subject.options.seed + 1)
@@ -58,7 +58,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
 
 
 def _fits(case: Case, other: Case | None) -> bool:
-    """Whether the graph of `case` can run `other`: it contains the sizes and the arguments that are not tensors."""
+    """Whether the graph of `case`, in which sizes and non-tensor arguments are constant, can run `other`."""
     return other is not None and constants(other) == constants(case)
 
 

@@ -1,4 +1,4 @@
-"""`torch.vmap`, if it is claimed: a batch returns what its calls return one by one."""
+"""`torch.vmap`, if it is claimed: checks that a batch returns the same results as its calls one by one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _VARIED = {
     Family.SPECIAL: (1, 6),
 }
 _MOST_ELEMENTS = 2**16
-# Up to this many combinations are listed, and a random subset is used; of more, each is drawn independently.
+# Up to this number, all combinations are listed and a random subset is used; beyond it, each is drawn independently.
 _MOST_LISTED = 4096
 
 
@@ -56,7 +56,7 @@ def why_not(subject: Subject) -> str:
     if not subject.op.claims_vmap:
         return "not claimed; @library.op(vmap=True) claims it"
     if not derive.tensors(subject.samples[0].arguments):
-        return "torch.vmap maps over tensors, and the operator takes none"
+        return "torch.vmap requires tensor arguments, and the operator has none"
     return ""
 
 
@@ -77,7 +77,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
 
 
 def _varied(subject: Subject) -> Iterator[Case]:
-    """Variations of the samples whose batches a rule might handle in another way."""
+    """Variations of the samples whose batches a vmap rule might handle differently."""
     choose = choice(subject.options.seed)
     for family, counts in _VARIED.items():
         found = [case for case in subject.varied if case.family is family]
@@ -87,7 +87,7 @@ def _varied(subject: Subject) -> Iterator[Case]:
 
 
 def _check_varied(steps: Steps, case: Case) -> None:
-    """Batch a variation with the same call for other numbers; if eager mode rejects it, there is nothing to batch."""
+    """Batch a variation with the same call for other numbers, unless eager mode rejects it."""
     calls = [case, *(shifted_case(steps.subject, case, by) for by in range(1, _BATCH))]
     if not steps.recorder.begin(f"{case.name}, alone", steps.subject.code(case), group=case.group):
         return
@@ -128,7 +128,7 @@ def _mappings(subject: Subject, case: Case) -> Iterator[tuple[str, dict[int, int
     yield "batches last", dict.fromkeys(places, -1)
     shared = [{other: 0 for other in places if other != at} for at in places if at not in mutated]
     alone = [{at: 0} for at in places] if len(places) > 2 and not mutated else []
-    told = [dims for dims in (*shared, *alone) if dims]
+    basic = [dims for dims in (*shared, *alone) if dims]
     every = math.prod(map(len, choices.values()))
     most = _QUICK_MAPPINGS if subject.options.quick else _MAPPINGS
     choose = choice(subject.options.seed)
@@ -139,7 +139,7 @@ def _mappings(subject: Subject, case: Case) -> Iterator[tuple[str, dict[int, int
     )
     mixed = [{at: dim for at, dim in zip(places, some, strict=True) if dim is not None} for some in drawn]
     seen = [dict.fromkeys(places, 0), dict.fromkeys(places, -1)]
-    for dims in (*told, *choose.sample(mixed, len(mixed))):
+    for dims in (*basic, *choose.sample(mixed, len(mixed))):
         if len(seen) >= most:
             return
         if dims and dims not in seen:
@@ -148,7 +148,7 @@ def _mappings(subject: Subject, case: Case) -> Iterator[tuple[str, dict[int, int
 
 
 def _dims(tensor: Tensor, *, shared: bool) -> list[int | None]:
-    """Where a batch of `tensor` may have its new dimension; None if all calls share the tensor."""
+    """The positions for the batch dimension of `tensor`; None if all calls share the tensor."""
     middle = [tensor.dim() // 2 or 1] if tensor.dim() > 1 else []
     return [0, -1, *middle, *([None] if shared else [])]
 
@@ -203,7 +203,7 @@ def _check_mapped(steps: Steps, calls: Sequence[Case], how: str, dims: dict[int,
 
 
 def _do_unless_rejected(steps: Steps, step: str, code: str, action: Callable[[], list[Any]]) -> list[Any] | None:
-    """Perform `action`, which may raise; returns its result, if any."""
+    """Perform `action`, which is allowed to raise, and return its result; None if it raised."""
     if not steps.recorder.begin(step, code):
         return None
     try:
@@ -218,7 +218,7 @@ def _check_nested(steps: Steps, calls: Sequence[Case], dims: dict[int, int]) -> 
     subject = steps.subject
     step = f"{calls[0].name}, vmap of vmap"
     if subject.op.mutates:
-        return  # each level returns mutated results in another form; one level is checked
+        return  # each level returns mutated results in a different form, so only one level is checked
     shape = pytree.tree_structure(calls[0].arguments)
     singles = _singles(calls, dims)
     cases = _cases(calls, singles, dims)
@@ -243,7 +243,7 @@ def _check_nested(steps: Steps, calls: Sequence[Case], dims: dict[int, int]) -> 
 
 
 def _check_empty(steps: Steps, case: Case, dims: dict[int, int]) -> None:
-    """Map over an empty batch, which PyTorch allows for most of its operators: the shapes must be the same."""
+    """Map over an empty batch, which most of PyTorch's operators support: the shapes must be the same."""
     subject = steps.subject
     step = f"{case.name}, an empty batch"
     leaves, shape = pytree.tree_flatten(case.fresh())
@@ -256,7 +256,7 @@ def _check_empty(steps: Steps, case: Case, dims: dict[int, int]) -> None:
     try:
         results = torch.vmap(_one_call(subject, arguments), in_dims=tuple(in_dims.values()))(*arguments.values())
     except Exception:
-        steps.recorder.rejected()  # so do PyTorch's own rules for several operators
+        steps.recorder.rejected()  # as PyTorch's own rules do for several operators
         return
     shapes = [tuple(tensor.shape) for tensor in derive.tensors(results)]
     wanted = [(0, *tensor.shape) for tensor in derive.tensors(list(subject.expected(case).own))]
@@ -275,7 +275,7 @@ def _one_call(subject: Subject, arguments: Mapping[str, Any]) -> Callable[..., A
 
 
 def _cases(calls: Sequence[Case], singles: Sequence[Sequence[Any]], dims: Mapping[int, int]) -> list[Case]:
-    """Each call of a batch alone."""
+    """Each call of a batch as a separate case."""
     # Calls with the same tensors have the same name, so their expected results are computed only once.
     mapped = ", ".join(map(str, sorted(dims)))
     shape = pytree.tree_structure(calls[0].arguments)
@@ -295,7 +295,7 @@ def _first_dim(in_dims: Any) -> int:
 
 
 def _is_accepted(subject: Subject, case: Case) -> bool:
-    """Whether a call lies inside the domain, and the reference accepts it."""
+    """Whether a call is inside the domain, and the reference accepts it."""
     return not (subject.is_outside(case) or subject.expected(case).refusal)
 
 

@@ -1,6 +1,6 @@
-// A list of what one source defines or implements, which is registered when its shared object is loaded.
+// Lists what one source defines or implements; it is registered when the shared object is loaded.
 //
-// This header includes nothing of torch or of the standard library, so that generated sources compile in no time.
+// This header includes nothing from torch or the standard library, so that generated sources compile quickly.
 #pragma once
 
 #include <opwright/common.h>
@@ -48,7 +48,7 @@ OPWRIGHT_COMMON void add_definition(Namespace& into, const char* schema, const S
         ::opwright::detail::blocks = &OPWRIGHT_JOIN(opwright_block_, id);                    \
     }
 
-// The exported symbol shows a loader the namespace before it opens the shared object.
+// The exported symbol lets a loader find the namespace before it opens the shared object.
 #define OPWRIGHT_SHOW_NAMESPACE(ns)                                                                        \
     extern "C" {                                                                                           \
     extern const char OPWRIGHT_JOIN(opwright_defines_, ns)[] __attribute__((weak, visibility("default"))); \
@@ -56,7 +56,7 @@ OPWRIGHT_COMMON void add_definition(Namespace& into, const char* schema, const S
     }
 
 // Defines the operators of a namespace by their schemas, without kernels: OPWRIGHT_DEFINE(ns, "f(Tensor x) -> Tensor",
-// ...). Once in a shared object, as OPWRIGHT_LIBRARY.
+// ...). Like OPWRIGHT_LIBRARY, use it once per shared object.
 #define OPWRIGHT_DEFINE(ns, ...)                                                                     \
     OPWRIGHT_SHOW_NAMESPACE(ns)                                                                      \
     OPWRIGHT_BLOCK(ns, nullptr, __COUNTER__,                                                         \

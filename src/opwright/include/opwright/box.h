@@ -1,7 +1,7 @@
-// Calls a typed kernel from torch's boxed calling convention: a stack of 64-bit values, owned by the kernel.
+// Calls a typed kernel through torch's boxed calling convention: a stack of 64-bit values that the kernel owns.
 //
-// Every value on the stack is released exactly once, whatever throws. Strings and the boxes of optionals and lists are
-// unpacked here because torch's `to<std::string>` never frees its copy (as of 2.13).
+// Every value on the stack is released exactly once, even if something throws. Strings and boxed optionals and lists
+// are unpacked here because torch's `to<std::string>` never frees its copy (as of 2.13).
 #pragma once
 
 #include <opwright/common.h>
@@ -21,7 +21,7 @@
 namespace opwright OPWRIGHT_HIDDEN {
 namespace detail {
 
-// True for values that the 64 bits store directly, which need no release.
+// True for values stored directly in the 64 bits, which need no release.
 template <class S>
 inline constexpr bool owns_nothing =
     !std::is_same_v<S, Tensor> && !std::is_same_v<S, std::string> && !is_optional<S> && !is_list<S>;
@@ -40,7 +40,7 @@ void drop(StableIValue raw) noexcept {
     if constexpr (!owns_nothing<S>) {
         try {
             take<S>(raw);
-        } catch (const std::exception&) {  // `take` has released the value before it threw
+        } catch (const std::exception&) {  // `take` released the value before it threw
         }
     }
 }
@@ -94,7 +94,7 @@ S take(StableIValue raw) {
 // Converts a result to a value for the stack.
 template <class R>
 StableIValue give(const R& result) {
-    if constexpr (std::is_same_v<R, std::vector<bool>>) {  // packed: there is no array of bool to refer to
+    if constexpr (std::is_same_v<R, std::vector<bool>>) {  // packed, so there is no array of bool to refer to
         std::vector<StableIValue> elements;
         elements.reserve(result.size());
         for (const bool element : result) elements.push_back(give(element));
@@ -106,7 +106,7 @@ StableIValue give(const R& result) {
     }
 }
 
-// Passes a stored argument to the kernel: a view of it if the kernel takes a view, else the value itself.
+// Passes a stored argument to the kernel: as a view if the kernel accepts a view, otherwise as the value itself.
 template <class P, class S>
 auto pass(S& stored) -> std::conditional_t<std::is_same_v<std::remove_cvref_t<P>, S>, P, std::remove_cvref_t<P>> {
     using Bare = std::remove_cvref_t<P>;
@@ -159,8 +159,8 @@ struct Results<std::tuple<R...>> {
     }
 };
 
-// The layout of the results: as the kernel returns them, or each like the argument whose gradient it is (see
-// gradient_layout.h).
+// The layout of the results: as the kernel returns them, or each with the layout of the argument whose gradient it is
+// (see gradient_layout.h).
 struct AsReturned {};
 template <int... of>
 struct AsArguments;
@@ -209,7 +209,7 @@ struct Boxed<function, R, std::index_sequence<index...>, P...> {
 
 template <auto function, class T>
 struct Function {
-    static_assert(sizeof(T) == 0, "opwright: OPWRIGHT_FN takes the name of a free function");
+    static_assert(sizeof(T) == 0, "opwright: OPWRIGHT_FN expects the name of a free function");
 };
 
 template <auto function, class R, class... P>
@@ -218,7 +218,7 @@ struct Function<function, R (*)(P...)> : Boxed<function, R, std::index_sequence_
 template <auto function, class R, class... P>
 struct Function<function, R (*)(P...) noexcept> : Boxed<function, R, std::index_sequence_for<P...>, P...> {};
 
-// A function as a kernel: its signature, and its call from torch's stack.
+// A function as a kernel: its signature and its boxed call.
 template <auto function>
 struct kernel : Function<function, decltype(function)> {};
 

@@ -1,5 +1,5 @@
-// Checks of a kernel's arguments. A failed check throws std::runtime_error, a RuntimeError in Python, whose message
-// names the argument, the expected and the actual value, and the fix. A check that passes allocates nothing.
+// Checks a kernel's arguments. A failed check throws std::runtime_error (RuntimeError in Python) with a message that
+// names the argument, the expected and actual values, and the fix. A passing check allocates nothing.
 //
 //     namespace check = opwright::check;
 //     check::device(image, "image", DeviceType::CPU);
@@ -21,7 +21,7 @@
 
 namespace opwright OPWRIGHT_HIDDEN {
 
-// The name of a dtype in Python: "float32".
+// The Python name of a dtype, such as "float32".
 constexpr std::string_view dtype_name(ScalarType dtype) {
     switch (dtype) {
         case ScalarType::Byte:
@@ -71,7 +71,7 @@ constexpr std::string_view dtype_name(ScalarType dtype) {
     }
 }
 
-// The name of a kind of device in Python: "cuda".
+// The Python name of a device type, such as "cuda".
 constexpr std::string_view device_name(DeviceType type) {
     switch (type) {
         case DeviceType::CPU:
@@ -93,7 +93,7 @@ constexpr std::string_view device_name(DeviceType type) {
 
 namespace detail {
 
-// A part of a message, and the function that appends it as Python writes it.
+// A part of a message, and the function that appends it in Python's notation.
 struct MessagePart {
     const void* value;
     void (*append)(std::string& to, const void* value);
@@ -111,13 +111,13 @@ OPWRIGHT_COMMON void append_float(std::string& to, const void* number);
 OPWRIGHT_COMMON void append_double(std::string& to, const void* number);
 OPWRIGHT_COMMON void append_sizes(std::string& to, const void* sizes);  // "(4, 3)"; a HeaderOnlyArrayRef<int64_t>
 
-// A number of any type, until the message is written.
+// The type to which a number is widened before it is written into a message.
 template <class Number>
 using Widest = std::conditional_t<std::is_floating_point_v<Number>,
                                   std::conditional_t<std::is_same_v<Number, float>, float, double>,
                                   std::conditional_t<std::is_signed_v<Number>, std::int64_t, std::uint64_t>>;
 
-// The part of a message that shows `value`, which has to outlive it.
+// The part of a message that shows `value`. `value` must outlive it.
 template <class T>
 MessagePart part_of(const T& value) {
     if constexpr (std::is_same_v<T, bool>) {
@@ -172,19 +172,19 @@ template <class... Parts>
 }  // namespace detail
 
 // OPWRIGHT_CHECK(condition, parts...): throws the concatenated parts if the condition is false. A part is a string, a
-// number, a bool, a ScalarType, a Device, a DeviceType, or sizes.
-#define OPWRIGHT_CHECK(condition, ...)                                                                        \
-    do {                                                                                                      \
-        if (!(condition)) [[unlikely]] {                                                                      \
-            static_assert(sizeof(#__VA_ARGS__) > 1,                                                           \
-                          "OPWRIGHT_CHECK needs a message: name the argument, what was expected, what came"); \
-            ::opwright::detail::fail(__VA_ARGS__);                                                            \
-        }                                                                                                     \
+// number, a bool, a ScalarType, a Device, a DeviceType, or a list of sizes.
+#define OPWRIGHT_CHECK(condition, ...)                                                                             \
+    do {                                                                                                           \
+        if (!(condition)) [[unlikely]] {                                                                           \
+            static_assert(sizeof(#__VA_ARGS__) > 1,                                                                \
+                          "OPWRIGHT_CHECK needs a message: name the argument, the expected and the actual value"); \
+            ::opwright::detail::fail(__VA_ARGS__);                                                                 \
+        }                                                                                                          \
     } while (false)
 
 namespace check {
 
-// In `sizes`: a dimension of any size.
+// A wildcard for `sizes`: matches a dimension of any size.
 inline constexpr std::int64_t any = -1;
 
 OPWRIGHT_COMMON void device(const Tensor& tensor, std::string_view name, DeviceType wanted);
@@ -213,7 +213,7 @@ OPWRIGHT_COMMON void contiguous(const Tensor& tensor, std::string_view name);
 
 OPWRIGHT_COMMON void finite(double value, std::string_view name);
 
-// Every element of a float32 or float64 tensor on the CPU. It reads them one by one: use it for small tensors.
+// Checks every element of a float32 or float64 tensor on the CPU, one by one: use it for small tensors only.
 OPWRIGHT_COMMON void finite(const Tensor& tensor, std::string_view name);
 
 }  // namespace check

@@ -1,7 +1,7 @@
-// Functions that are the same in every source of a library.
+// Functions shared by all sources of a library.
 //
-// A source that includes opwright's headers defines them, inline. opwright's builds define OPWRIGHT_COMMON_ELSEWHERE:
-// then sources only declare them, and common/common.cpp, which is compiled once, defines them.
+// A source that includes opwright's headers defines them inline. opwright's own builds define
+// OPWRIGHT_COMMON_ELSEWHERE: the sources then only declare them, and common/common.cpp, compiled once, defines them.
 #pragma once
 
 #if defined(OPWRIGHT_COMMON_ELSEWHERE)

@@ -1,5 +1,5 @@
-// Compares a schema with a kernel's signature: at compile time if both are known then, else when the shared object is
-// loaded.
+// Compares a schema with a kernel's signature: at compile time if both are known then, otherwise when the shared object
+// is loaded.
 #pragma once
 
 #include <opwright/schema.h>
@@ -25,7 +25,7 @@ namespace detail {
 inline constexpr std::size_t shape_count = static_cast<std::size_t>(Shape::Other) + 1;
 inline constexpr std::size_t type_count = (static_cast<std::size_t>(Base::Other) + 1) * shape_count;
 
-// Indexed by base, then by shape. Literals, because compilers print them.
+// Indexed by base, then by shape. The entries are literals, because compilers print them.
 inline constexpr const char* schema_names[][shape_count] = {
     OPWRIGHT_SCHEMA_NAMES("Tensor"),       OPWRIGHT_SCHEMA_NAMES("int"),
     OPWRIGHT_SCHEMA_NAMES("float"),        OPWRIGHT_SCHEMA_NAMES("bool"),

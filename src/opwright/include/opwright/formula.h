@@ -1,14 +1,14 @@
-// What a formula needs that is compiled for vectors on the CPU and for single numbers on the GPU.
+// What a formula needs to compile for vectors on the CPU and for single numbers on the GPU.
 //
 //     struct SwiGLU {
 //         template <class V>
 //         OPWRIGHT_INLINE V operator()(const V& gate, const V& value) const {
-//             using opwright::sigmoid;  // of a number; a vector brings its own
+//             using opwright::sigmoid;  // for a number; argument-dependent lookup finds a vector's
 //             return gate * sigmoid(gate) * value;
 //         }
 //     };
 //
-// exp, expm1, log, tanh, erf, sqrt, fma and others of one number are those of <cmath>.
+// For single numbers, exp, expm1, log, tanh, erf, sqrt, fma and others come from <cmath>.
 #pragma once
 
 #include <opwright/visibility.h>
@@ -16,8 +16,9 @@
 #include <cmath>
 #include <type_traits>
 
-// For the functions and lambdas that loops call: before a function, and behind the parameters of a lambda. Code that
-// is not inlined into the loop is correct but slow: it is compiled without the loop's instruction set.
+// Marks the functions and lambdas that loops call: write it before a function, or after the parameters of a lambda.
+// Code that is not inlined into the loop is correct but slow, because it is compiled without the loop's instruction
+// set.
 //
 //     template <class V>
 //     OPWRIGHT_INLINE inline V silu(const V& x) { return x * sigmoid(x); }

@@ -1,8 +1,8 @@
-// Gives each gradient that a kernel returns the layout of its argument: the strides of torch.empty_like(argument).
+// Lays out each gradient that a kernel returns like its argument, with the strides of torch.empty_like(argument).
 //
-// The fake kernel of a backward operator promises these strides, and torch.compile reads gradients with them. A kernel
-// may still return its gradients row-major: a gradient with other strides is copied, which only happens where the
-// argument is not row-major either.
+// The fake kernel of a backward operator promises these strides, and torch.compile relies on them. A kernel may still
+// return row-major gradients: a gradient with other strides is copied, which happens only if the argument is not
+// row-major either.
 #pragma once
 
 #include <opwright/box.h>
@@ -21,7 +21,7 @@
 namespace opwright OPWRIGHT_HIDDEN {
 namespace detail {
 
-// A gradient that cannot be this argument's stays as it is: `opwright check` reports it.
+// Leaves a gradient that does not match its argument unchanged: `opwright check` reports it.
 OPWRIGHT_COMMON void lay_out(Tensor& gradient, const Tensor& argument);
 
 inline void lay_out(Tensor& gradient, const std::optional<Tensor>& argument) {
@@ -39,10 +39,10 @@ inline constexpr bool holds_tensors =
     std::is_same_v<T, Tensor> || std::is_same_v<T, std::optional<Tensor>> || std::is_same_v<T, std::vector<Tensor>> ||
     std::is_same_v<T, std::vector<std::optional<Tensor>>>;
 
-// Lays out each result like an argument: -1 stands for none.
+// Lays out each result like the argument at that index; -1 means no argument.
 template <int... of>
 struct AsArguments {
-    // The arguments, kept while the kernel runs, which may take them by value.
+    // Keeps the arguments alive while the kernel runs, because it may accept them by value.
     template <class Values>
     static auto kept(const Values& values) {
         return std::tuple{argument<of>(values)...};

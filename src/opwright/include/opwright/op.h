@@ -1,4 +1,4 @@
-// Registers operators with torch, through its stable ABI. Use the macros at global scope, outside of any namespace.
+// Registers operators with torch, through its stable ABI. Use the macros at global scope, outside any namespace.
 //
 //     OPWRIGHT_LIBRARY(ns, m) {
 //         m.def("f", OPWRIGHT_FN(f));                              // the schema is inferred from the C++ signature
@@ -7,9 +7,10 @@
 //     }
 //     OPWRIGHT_IMPL(ns, CUDA, m) { m.impl("h", OPWRIGHT_FN(h_cuda)); }
 //
-// Checked at compile time: the types of the C++ signature, the schema against it, and, if opwright::definitions<"ns">
-// is known, the name and the schema of what OPWRIGHT_IMPL implements. Otherwise the two are compared when the shared
-// object is loaded. Loading throws nothing: `opwright_load_error()` returns the error, and one line on stderr shows it.
+// Checked at compile time: the types in the C++ signature, the schema against the signature and, if
+// opwright::definitions<"ns"> is known, the name and schema of what OPWRIGHT_IMPL implements. Otherwise the two are
+// compared when the shared object is loaded. Loading never throws: `opwright_load_error()` returns the error, and one
+// line on stderr reports it.
 #pragma once
 
 #include <opwright/block.h>
@@ -27,7 +28,7 @@
 namespace opwright OPWRIGHT_HIDDEN {
 namespace detail {
 
-// The argument of `def`, checked at compile time: the name of an operator or its schema.
+// The argument of `def`, an operator's name or its schema, checked at compile time.
 template <class Kernel>
 struct DefinitionText {
     std::string_view text;
@@ -53,13 +54,13 @@ struct SchemaText {
 template <text ns, std::size_t index>
 inline constexpr auto definition_text = as_text<definitions<ns>[index].size()>(definitions<ns>[index]);
 
-// A separate function for each definition, because compilers print its template argument.
+// One function per definition, because compilers print its template argument.
 template <text schema, class Kernel>
 constexpr void check_against(const char* definition) {
     require_fit<Kernel>(definition, read_schema(schema.view()));
 }
 
-// The boxed call of a kernel: the one of a backward operator lays out its gradients.
+// The boxed call of a kernel. The boxed call of a backward operator also lays out the gradients.
 template <text ns, class Kernel>
 auto call_of(std::string_view name) {
     auto* call = &Kernel::template call<>;
@@ -104,8 +105,8 @@ class LibraryBlock {
   public:
     LibraryBlock(detail::Namespace& into, const detail::Block& block) : into_(into), block_(block) {}
 
-    // Defines an operator and its kernel for one dispatch key: for CPU if the kernel takes a tensor, because a kernel
-    // that reads memory must not receive a fake tensor or one of another device; for every device if it takes none.
+    // Defines an operator and its kernel for one dispatch key: CPU if the kernel accepts a tensor, because a kernel
+    // that reads memory must not receive a fake tensor or one on another device; otherwise every device.
     template <class Kernel>
     void def(detail::DefinitionText<std::type_identity_t<Kernel>> schema_or_name, Kernel kernel) {
         def(schema_or_name, kernel, Kernel::signature.takes_a_tensor() ? "CPU" : "CompositeExplicitAutograd");
@@ -126,7 +127,7 @@ class LibraryBlock {
         detail::add_implementation(into_, implementation);
     }
 
-    // Only defines an operator: OPWRIGHT_IMPL or Python registers its kernels.
+    // Defines an operator only; OPWRIGHT_IMPL or Python registers its kernels.
     void def(detail::SchemaText schema) { detail::add_definition(into_, schema.text.data(), block_.location); }
 
   private:
@@ -162,10 +163,10 @@ class ImplBlock {
     })                                                                                                            \
     static void OPWRIGHT_JOIN(opwright_body_, id)([[maybe_unused]] ::opwright::Kind<OPWRIGHT_STRING(ns)> & m)
 
-// Defines the operators of a namespace, once in a shared object.
+// Defines the operators of a namespace. Use it once per shared object.
 #define OPWRIGHT_LIBRARY(ns, m) \
     OPWRIGHT_SHOW_NAMESPACE(ns) \
     OPWRIGHT_FILLED_BLOCK(LibraryBlock, ns, nullptr, m, __COUNTER__)
 
-// Registers kernels for one dispatch key (CPU, CUDA, Meta, ...); use it for each key, in any number of sources.
+// Registers kernels for one dispatch key (CPU, CUDA, Meta, ...). Use it once per key, in any number of sources.
 #define OPWRIGHT_IMPL(ns, key, m) OPWRIGHT_FILLED_BLOCK(ImplBlock, ns, OPWRIGHT_STRING(key), m, __COUNTER__)

@@ -1,9 +1,9 @@
-// Tensor <-> cv::Mat over the same memory: no pixel is copied in either direction.
+// Converts between Tensor and cv::Mat over the same memory, without copying pixels in either direction.
 //
 //   (H, W)     a Mat of H rows and W columns with one channel
 //   (H, W, C)  a Mat of H rows and W columns with C channels, 1 to CV_CN_MAX
 //
-// Rows may be apart (a crop, every second row); within a row, pixels and channels must be adjacent.
+// Rows may have gaps between them (a crop, every second row); within a row, pixels and channels must be adjacent.
 #pragma once
 
 #include <opwright/check.h>
@@ -21,7 +21,7 @@
 
 namespace opwright OPWRIGHT_HIDDEN {
 
-/// The depth (CV_8U, CV_32F, ...) of `dtype`; none for bool, int64, complex and the like.
+/// The depth (CV_8U, CV_32F, ...) of `dtype`, or nullopt if OpenCV has none (bool, int64, complex, ...).
 inline std::optional<int> mat_depth(ScalarType dtype) {
     switch (dtype) {
         case ScalarType::Byte:
@@ -54,19 +54,19 @@ inline ScalarType mat_dtype(int depth) {
     return dtypes.at(static_cast<std::size_t>(depth));
 }
 
-/// OpenCV's description of (height, width) or (height, width, channels) in memory; cheap, and valid for any pointer.
+/// OpenCV's layout of (height, width) or (height, width, channels) in memory. Cheap, and independent of the pointer.
 struct MatLayout {
     int rows = 0;
     int cols = 0;
     int type = 0;                    // depth and channels, as CV_MAKETYPE packs them
     std::size_t step = 0;            // bytes from one row to the next
-    const char* obstacle = nullptr;  // why no Mat can share such memory; null if one can
+    const char* obstacle = nullptr;  // why no Mat can share this memory; null if one can
 
     explicit operator bool() const { return obstacle == nullptr; }
 
     cv::Mat over(void* data) const { return {rows, cols, type, data, step}; }
 
-    /// OpenCV has no Mat of constants: the caller must not write to it.
+    /// OpenCV has no Mat of const elements: the caller must not write to it.
     const cv::Mat over(const void* data) const { return over(const_cast<void*>(data)); }
 };
 
@@ -78,7 +78,8 @@ inline MatLayout mat_layout(HeaderOnlyArrayRef<int64_t> sizes, HeaderOnlyArrayRe
         return refused("a Mat holds uint8, int8, uint16, int16, int32, float16, float32 or float64: convert it first");
     }
     if (sizes.size() != 2 && sizes.size() != 3) {
-        return refused("a Mat takes (height, width) or (height, width, channels): select, unsqueeze or flatten first");
+        return refused(
+            "a Mat must be (height, width) or (height, width, channels): select, unsqueeze or flatten first");
     }
     const int64_t rows = sizes[0];
     const int64_t cols = sizes[1];
@@ -128,19 +129,19 @@ inline bool fits_mat(const Tensor& tensor) {
     return tensor.is_cpu() && mat_layout(tensor.sizes(), tensor.strides(), tensor.scalar_type());
 }
 
-/// A read-only Mat over the pixels of `tensor`; a lazily copied tensor stays shared. `tensor` must outlive it.
+/// A read-only Mat over the pixels of `tensor`, which must outlive it. A copy-on-write tensor stays shared.
 inline const cv::Mat mat_to_read(const Tensor& tensor) {
     return detail::checked_mat_layout(tensor).over(tensor.const_data_ptr());
 }
 
-/// A writable Mat over the pixels of `tensor`. `tensor` must outlive it.
+/// A writable Mat over the pixels of `tensor`, which must outlive it.
 inline cv::Mat mat_to_write(const Tensor& tensor) {
     return detail::checked_mat_layout(tensor).over(tensor.mutable_data_ptr());
 }
 
-/// A tensor over the pixels of `mat`: (rows, cols), or (rows, cols, channels) if there are several channels.
-/// Its row stride is the Mat's step. `owner`, any copyable object, is kept until the tensor's memory is released: the
-/// owner of the pixels, or a dummy if the caller guarantees their lifetime.
+/// A tensor over the pixels of `mat`: (rows, cols), or (rows, cols, channels) if it has more than one channel.
+/// Its row stride is the Mat's step. The tensor keeps `owner`, any copyable object, until its memory is released: pass
+/// the owner of the pixels, or a dummy if the caller guarantees their lifetime.
 template <class Owner>
 Tensor tensor_from(const cv::Mat& mat, Owner owner) {
     OPWRIGHT_CHECK(mat.dims <= 2, "a cv::Mat must have rows and columns for a tensor to share its memory, got ",
@@ -156,7 +157,7 @@ Tensor tensor_from(const cv::Mat& mat, Owner owner) {
                                     [kept = std::move(owner)](void*) {});
 }
 
-/// The same for a Mat that owns its pixels, or shares them with other Mats, as a crop does: the tensor shares them too.
+/// The same for a Mat that owns its pixels or, like a crop, shares them with other Mats: the tensor shares them too.
 inline Tensor tensor_from(const cv::Mat& mat) {
     OPWRIGHT_CHECK(mat.u != nullptr || mat.empty(),
                    "a cv::Mat must own its pixels for a tensor to keep them, and this one borrows them: clone() it, or "
@@ -164,7 +165,7 @@ inline Tensor tensor_from(const cv::Mat& mat) {
     return tensor_from(mat, mat);
 }
 
-/// Runs `body`; an error of OpenCV is thrown as std::runtime_error, in one line that names the function that failed.
+/// Runs `body` and rethrows OpenCV errors as std::runtime_error, with one line that names the function that failed.
 template <class Body>
 decltype(auto) translate_opencv_errors(Body&& body) {
     try {

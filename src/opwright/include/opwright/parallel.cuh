@@ -1,13 +1,13 @@
-// Loops over the elements of tensors on the GPU, on PyTorch's current stream: a kernel is its formula.
+// Loops over the elements of tensors on the GPU, on PyTorch's current stream, with the formula as the kernel.
 //
 //     Tensor swiglu(const Tensor& gate, const Tensor& value) {
 //         return opwright::cuda::elementwise<float, double, opwright::Half>(SwiGLU(), gate, value);
 //     }
 //
-// The formula is a class as in opwright/formula.h, called with one number of each tensor. float16 and bfloat16 are
-// computed in float. Everything else is as in opwright/parallel/elementwise.h: tensors of any strides, which broadcast;
-// new row-major results; one result, or a tuple of those that are wanted. nvcc needs --expt-relaxed-constexpr for it,
-// which opwright passes.
+// The formula is a class as in opwright/formula.h, called with one number from each tensor. float16 and bfloat16 are
+// computed in float. Everything else works as in opwright/parallel/elementwise.h: tensors have any strides and
+// broadcast, results are new row-major tensors, and a formula returns one result or a tuple of which `wanted` selects
+// some. nvcc needs --expt-relaxed-constexpr, which opwright passes.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -35,7 +35,7 @@ namespace detail {
 using opwright::detail::Rows;
 
 constexpr int threads_per_block = 256;
-constexpr std::int64_t most_blocks = 1 << 20;  // with more elements than these have threads, each thread takes several
+constexpr std::int64_t most_blocks = 1 << 20;  // beyond this, each thread computes several elements
 constexpr int most_dimensions = 8;
 
 template <class T, std::size_t count>
@@ -43,8 +43,8 @@ struct Pointers {
     T* at[count];
 };
 
-// Where the elements of `count` tensors are, for each element of the result. No dimensions: side by side in all of
-// them.
+// Where the elements of `count` tensors are, for each element of the result. Zero dimensions mean that all tensors are
+// contiguous and have the same shape.
 template <std::size_t count>
 struct Places {
     int dimensions = 0;
@@ -79,7 +79,7 @@ __device__ void one_element(const Formula& formula, const Pointers<const T, coun
     }
 }
 
-// An element's number has 64 bits: from 2^31 on, 32 would overflow.
+// Element indices have 64 bits, because 32 overflow at 2^31.
 template <class Formula, class T, std::size_t results, std::size_t count>
 __global__ void elementwise_kernel(Formula formula, Pointers<const T, count> from, Pointers<T, results> into,
                                    Places<count> places, std::int64_t size) {
@@ -93,7 +93,7 @@ template <std::size_t count>
 Places<count> places_of(const Rows& rows) {
     Places<count> places;
     const std::size_t dimensions = rows.sizes.size() + 1;
-    OPWRIGHT_CHECK(dimensions <= most_dimensions, "elementwise takes tensors of at most ", most_dimensions,
+    OPWRIGHT_CHECK(dimensions <= most_dimensions, "elementwise supports tensors with at most ", most_dimensions,
                    " dimensions that cannot be merged, got ", dimensions, ": call .contiguous() first");
     places.dimensions = static_cast<int>(dimensions);
     for (std::size_t d = 0; d < dimensions; ++d) {
@@ -107,7 +107,7 @@ Places<count> places_of(const Rows& rows) {
 template <class T, std::size_t results, class Formula, std::size_t count>
 std::array<Tensor, results> elementwise_as(const Formula& formula, const std::array<const Tensor*, count>& tensors,
                                            const std::array<bool, results>& wanted) {
-    static_assert(count <= opwright::detail::most_tensors, "opwright: a loop takes 16 tensors");
+    static_assert(count <= opwright::detail::most_tensors, "opwright: a loop accepts at most 16 tensors");
     const Tensor& first = *tensors[0];
     bool are_alike = true;
     for (const Tensor* tensor : tensors) {
@@ -133,24 +133,24 @@ std::array<Tensor, results> elementwise_as(const Formula& formula, const std::ar
     }
     std::int64_t size = 1;
     for (const std::int64_t one : shape) size *= one;
-    if (size == 0) return made;  // CUDA refuses to launch no blocks
+    if (size == 0) return made;  // CUDA rejects a launch of zero blocks
     const std::int64_t blocks = std::min(most_blocks, (size + threads_per_block - 1) / threads_per_block);
-    // On another stream, the kernel would not wait for its arguments, and nobody would wait for its results.
+    // On another stream, the kernel would not wait for its arguments, nor its consumers for its results.
     const torch::stable::accelerator::DeviceGuard guard(first.get_device_index());
     void* stream = nullptr;
     TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(first.get_device_index(), &stream));
     elementwise_kernel<<<static_cast<unsigned>(blocks), threads_per_block, 0, static_cast<cudaStream_t>(stream)>>>(
         formula, from, into, places, size);
-    STD_CUDA_KERNEL_LAUNCH_CHECK();  // a launch that fails says nothing by itself
+    STD_CUDA_KERNEL_LAUNCH_CHECK();  // a failed launch reports no error otherwise
     return made;
 }
 
 }  // namespace detail
 
-// A new tensor of formula(a, b, ...) for the elements a, b, ... of the tensors, which broadcast.
+// Returns a new tensor of formula(a, b, ...) for the elements a, b, ... of the broadcast tensors.
 //
-// Throws std::runtime_error if a tensor is not on the GPU of the first, if the tensors are not of one of the Types, or
-// if their shapes do not broadcast.
+// Throws std::runtime_error if a tensor is not on the GPU of the first, if the tensors do not have one dtype among
+// Types, or if their shapes do not broadcast.
 template <class... Types, class Formula, class... Tensors>
 Tensor elementwise(const Formula& formula, const Tensor& first, const Tensors&... others) {
     return opwright::detail::with_dtype<Types...>(
@@ -162,8 +162,8 @@ Tensor elementwise(const Formula& formula, const Tensor& first, const Tensors&..
         });
 }
 
-// The same for a formula that returns a std::tuple of numbers: a std::tuple of tensors, undefined where `wanted` is
-// false.
+// The same for a formula that returns a std::tuple of numbers. Returns a std::tuple of tensors, undefined where
+// `wanted` is false.
 template <class... Types, class Formula, class... Tensors>
 auto elementwise(const Formula& formula, const std::vector<bool>& wanted, const Tensor& first,
                  const Tensors&... others) {

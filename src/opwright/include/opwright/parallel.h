@@ -1,14 +1,14 @@
-// Loops over whole tensors on the CPU, in PyTorch's threads, with the vectors of opwright/simd.h: a kernel is its
-// formula.
+// Loops over whole tensors on the CPU, in PyTorch's threads, with the vectors of opwright/simd.h and the formula as the
+// kernel.
 //
-// Element by element, with float32 and float64 kernels for one formula:
+// Element by element, with float32 and float64 kernels from one formula:
 //
 //     Tensor swiglu(const Tensor& gate, const Tensor& value) {
 //         return opwright::elementwise<float, double>(
 //             [](auto gate, auto value) OPWRIGHT_INLINE { return gate * sigmoid(gate) * value; }, gate, value);
 //     }
 //
-// Row by row, where a row is what lies along the last dimension:
+// Row by row, where rows run along the last dimension:
 //
 //     Tensor softmax(const Tensor& x) {
 //         return opwright::map_rows<float, double>(
@@ -21,13 +21,13 @@
 //             x);
 //     }
 //
-//   parallel/elementwise.h  elementwise: one result or several, and which of them are wanted
+//   parallel/elementwise.h  elementwise: one or several results, with flags that select them
 //   parallel/rows.h         map_rows, reduce_rows; sum, max and min of a row
-//   parallel/dtypes.h       which C++ type is which dtype: float, double, BFloat16, Half
+//   parallel/dtypes.h       the dtype of each C++ type: float, double, BFloat16, Half
 //
-// The tensors have one dtype, of those that are named, and are on the CPU: a kernel checks them before, in its own
-// words. Of any strides; shapes broadcast as in PyTorch. bfloat16 and float16 are computed in float. Results are new
-// row-major tensors. The result does not depend on the number of threads.
+// The tensors must be on the CPU and have the same dtype, one of those listed; a kernel with its own messages
+// checks this first. Strides are arbitrary, and shapes broadcast as in PyTorch. bfloat16 and float16 are computed in
+// float. Results are new row-major tensors, and do not depend on the number of threads.
 #pragma once
 
 #include <opwright/parallel/dtypes.h>

@@ -3,7 +3,8 @@
 // A compiler's message cannot be composed, but it names the function that cannot be called and its template arguments:
 //     the_schema_and_the_kernel_differ() [with What = at<parameter<2>, the_schema_says<"int">,
 //     the_kernel_takes<"double">, use<"int64_t">>]
-// The line above it names the schema and the kernel. So the names in the first part of this header form the message.
+// The line above it names the schema and the kernel. The names in the first part of this header therefore form the
+// message.
 #pragma once
 
 #include <opwright/compare.h>
@@ -67,7 +68,7 @@ inline constexpr auto schema_text = as_text<schema_view<code>.size()>(schema_vie
 template <std::size_t code>
 inline constexpr auto kernel_text = as_text<kernel_view<code>.size()>(kernel_view<code>);
 
-// A switch turns the numbers in a difference into template arguments, because g++ and nvcc print no others; clang
+// The switch turns the numbers in a difference into template arguments, because g++ and nvcc print nothing else. clang
 // prints the function arguments, which serve only that purpose.
 template <class Differing>
 constexpr void refuse(std::size_t number, const char* /*schema*/, const char* /*the_schema_says*/,
@@ -84,7 +85,7 @@ constexpr void refuse(std::size_t number, const char* /*schema*/, const char* /*
 #undef OPWRIGHT_TEN
 #undef OPWRIGHT_CASE
     // clang-format on
-    static_assert(type_count == 70, "one case for each type");
+    static_assert(type_count == 70, "one case per type");
 }
 
 template <std::size_t index, std::size_t takes>

@@ -1,9 +1,8 @@
-// Registers with torch everything that one shared object defines when it is loaded, and unregisters it when it is
-// unloaded.
+// Registers with torch everything that a shared object defines when it is loaded, and unregisters it on unload.
 //
 // The blocks of OPWRIGHT_LIBRARY and OPWRIGHT_IMPL are first collected from all sources of the shared object, then
-// compared with each other, then registered, a namespace at a time: completely, or not at all. Nothing here throws:
-// an exception from a static initialiser would end the process inside dlopen.
+// compared with each other, then registered one namespace at a time, completely or not at all. Nothing here throws: an
+// exception from a static initializer would terminate the process inside dlopen.
 #pragma once
 
 #include <opwright/block.h>

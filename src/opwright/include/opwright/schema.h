@@ -79,8 +79,8 @@ constexpr std::string_view trimmed(std::string_view s) {
     return s;
 }
 
-// Not std::string_view's own, which compares a pointer with null: under -fsanitize=undefined, g++ does not accept such
-// a comparison in a constant expression.
+// Replaces std::string_view::find, which compares a pointer with null: under -fsanitize=undefined, g++ rejects such a
+// comparison in a constant expression.
 constexpr std::size_t find(std::string_view s, char wanted) {
     for (std::size_t i = 0; i < s.size(); ++i) {
         if (s[i] == wanted) return i;
@@ -88,7 +88,7 @@ constexpr std::size_t find(std::string_view s, char wanted) {
     return std::string_view::npos;
 }
 
-// The index of the first `wanted` outside of quotes and brackets; npos if there is none or a bracket stays open.
+// The index of the first `wanted` outside quotes and brackets; npos if there is none or a bracket is not closed.
 constexpr std::size_t find_outside(std::string_view s, char wanted) {
     int depth = 0;
     for (std::size_t i = 0; i < s.size(); ++i) {
@@ -134,7 +134,7 @@ constexpr Shape made_list(Shape shape) {
     return Shape::Other;
 }
 
-// One piece between two commas: `Tensor(a!)? name=default`.
+// Parses one comma-separated piece: `Tensor(a!)? name=default`.
 constexpr Argument read_argument(std::string_view piece) {
     Argument argument;
     std::size_t end = 0;
@@ -163,7 +163,7 @@ constexpr Argument read_argument(std::string_view piece) {
     return argument;
 }
 
-// Iterates over the arguments in "Tensor x, *, int n=1"; the keyword-only mark is not an argument.
+// Iterates over the arguments in "Tensor x, *, int n=1"; skips the keyword-only marker `*`.
 class Arguments {
   public:
     constexpr explicit Arguments(std::string_view list) : rest_(trimmed(list)) {}
@@ -184,7 +184,7 @@ class Arguments {
     std::string_view rest_;
 };
 
-// The three parts of a schema, not parsed further.
+// The three parts of a schema, unparsed.
 struct Schema {
     std::string_view name;  // with its overload: "name.overload"
     std::string_view arguments;
@@ -228,7 +228,7 @@ constexpr Schema read_schema(std::string_view source) {
 
 }  // namespace detail
 
-// The schemas of a namespace, if they are known when its sources are compiled. Generated from op.py:
+// The schemas of a namespace, if known when its sources are compiled. Generated from op.py:
 //     template <>
 //     inline constexpr auto opwright::definitions<"ns"> = opwright::schemas("f(Tensor x) -> Tensor", ...);
 template <detail::text ns>

@@ -1,5 +1,5 @@
-// Vectors for kernels on the CPU: a formula is written once, for vectors of any width, and compiled for each
-// instruction set; the widest that the processor supports is chosen when it runs. Nothing of PyTorch is needed.
+// Vectors for CPU kernels. A formula is written once, for vectors of any width, and compiled for each instruction set;
+// the widest that the processor supports is selected at run time. Does not depend on PyTorch.
 //
 //     namespace simd = opwright::simd;
 //
@@ -17,12 +17,12 @@
 //     };
 //     simd::run(Scale{from, into}, 0, size);
 //
-//   simd/instruction_set.h  run(job, begin, end): the job, compiled for each instruction set
+//   simd/instruction_set.h  run(job, begin, end): a job compiled for each instruction set
 //   simd/vector.h           Vector<Number, bytes>: memory, arithmetic, comparisons, tails
 //   simd/integers.h         Integers<Number, bytes>, as wide as the numbers, and masks
-//   simd/functions.h        exp, expm1, log, sigmoid, tanh, erf, and how accurate each is
+//   simd/functions.h        exp, expm1, log, sigmoid, tanh and erf, with the accuracy of each
 //
-// Loops over whole tensors, in PyTorch's threads, are in opwright/parallel.h: with them, a kernel is its formula.
+// For loops over whole tensors in PyTorch's threads, where a kernel is just its formula, see opwright/parallel.h.
 #pragma once
 
 #include <opwright/simd/functions.h>

@@ -1,4 +1,4 @@
-// Why a call of torch's C interface failed.
+// Returns why a call to torch's C interface failed.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,9 +9,8 @@
 namespace opwright OPWRIGHT_HIDDEN {
 namespace detail {
 
-// The first line of torch's last error. torch 2.13 has a function that returns it; an older torch only prints it. A
-// weak reference to the function would not do: mold makes an ordinary one of it, without which the library does not
-// open.
+// The first line of torch's last error. torch 2.13 has a function that returns it; older versions only print it. A weak
+// reference to the function does not work: mold turns it into an ordinary one, without which the library does not load.
 [[gnu::cold, gnu::noinline]] inline std::string_view last_torch_error() {
     using What = const char*();
     auto* const function = reinterpret_cast<What*>(dlsym(RTLD_DEFAULT, "torch_exception_get_what_without_backtrace"));

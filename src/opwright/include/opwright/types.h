@@ -1,4 +1,4 @@
-// The C++ types that a kernel may take and return, and the schema type of each.
+// The C++ types that a kernel may accept and return, and the schema type of each.
 //
 //   schema                C++ parameter                                C++ result
 //   Tensor                Tensor, const Tensor&                        Tensor
@@ -14,11 +14,11 @@
 //   (T, U)                                                             std::tuple<T, U>
 //   ()                                                                 void
 //
-// Parameters may also be `const T&`. A kernel that takes `Tensor&` writes to its argument: the schema must then contain
-// `Tensor(a!)`, because torch.compile and autograd rely on it. No other reference is supported.
+// Parameters may also be `const T&`. A kernel that accepts `Tensor&` writes to its argument: the schema must then
+// contain `Tensor(a!)`, because torch.compile and autograd rely on it. No other reference is supported.
 //
 // Two limitations of torch (as of 2.13): a ScalarType, Layout or MemoryFormat result reaches Python as a number, and a
-// str result leaks its length at each call.
+// str result leaks its length on each call.
 #pragma once
 
 #include <opwright/schema.h>
@@ -58,18 +58,18 @@ inline constexpr bool is_list = false;
 template <class T>
 inline constexpr bool is_list<std::vector<T>> = true;
 
-// The storage of a parameter between the stack and the kernel, and its schema type. This primary template is for types
-// that are not supported: the first message that applies is the one to read.
+// The storage of a parameter between the stack and the kernel, and its schema type. The primary template is for
+// unsupported types: the first message that applies is the relevant one.
 template <class T>
 struct Value {
     static constexpr bool is_float = std::is_floating_point_v<T>;
     static constexpr bool is_characters = std::is_same_v<T, const char*> || std::is_same_v<T, char*>;
     static constexpr bool is_pointer = std::is_pointer_v<T> && !is_characters;
-    static_assert(!is_float, "opwright: the `float` of a schema is a C++ double: use double");
-    static_assert(!std::is_integral_v<T>, "opwright: the `int` of a schema is a C++ int64_t: use int64_t");
-    static_assert(!is_characters, "opwright: the `str` of a schema is a C++ string: use std::string");
+    static_assert(!is_float, "opwright: a schema's `float` is a C++ double: use double");
+    static_assert(!std::is_integral_v<T>, "opwright: a schema's `int` is a C++ int64_t: use int64_t");
+    static_assert(!is_characters, "opwright: a schema's `str` is a C++ string: use std::string");
     static_assert(!is_pointer,
-                  "opwright: the stable ABI supports no pointer: use opwright::Tensor, and its data inside");
+                  "opwright: the stable ABI does not support pointers: use opwright::Tensor and its data pointer");
     static_assert(!std::is_enum_v<T>,
                   "opwright: the stable ABI does not support this enum: use int64_t or std::string");
     static_assert(is_float || std::is_integral_v<T> || is_characters || is_pointer || std::is_enum_v<T>,
@@ -117,9 +117,10 @@ template <class T>
 struct Value<std::vector<T>> {
     using Storage = std::vector<T>;
     static constexpr Type type{Value<T>::type.base, made_list(Value<T>::type.shape), false};
-    static_assert(type.shape != Shape::Other, "opwright: the stable ABI supports no list of lists: use std::vector<T>");
+    static_assert(type.shape != Shape::Other,
+                  "opwright: the stable ABI does not support a list of lists: use std::vector<T>");
     static_assert(!std::is_same_v<T, std::string_view>,
-                  "opwright: a list of strings owns them: use std::vector<std::string>");
+                  "opwright: a list of strings must own them: use std::vector<std::string>");
 };
 
 template <class T>
@@ -133,24 +134,25 @@ struct Parameter {
     using Bare = std::remove_cv_t<std::remove_reference_t<T>>;
     static constexpr bool writes = std::is_lvalue_reference_v<T> && !std::is_const_v<std::remove_reference_t<T>>;
     static_assert(!writes || std::is_same_v<Bare, Tensor>,
-                  "opwright: only a Tensor can be taken by non-const reference: use the value or a const reference");
+                  "opwright: only a Tensor can be passed by non-const reference: use a value or a const reference");
     static_assert(!std::is_rvalue_reference_v<T>,
-                  "opwright: use the value or a const reference, not an rvalue reference");
+                  "opwright: use a value or a const reference, not an rvalue reference");
     using Storage = typename Value<Bare>::Storage;
     static constexpr Type type{Value<Bare>::type.base, Value<Bare>::type.shape, writes};
 };
 
-// A result as the kernel's signature declares it: always a value that owns what it holds.
+// A result as the kernel's signature declares it: always an owning value.
 template <std::size_t index, class T>
 struct Result {
-    static_assert(!std::is_reference_v<T> && !std::is_const_v<T>, "opwright: use a result by value, not a reference");
+    static_assert(!std::is_reference_v<T> && !std::is_const_v<T>,
+                  "opwright: return the result by value, not by reference");
     using Bare = std::remove_cv_t<std::remove_reference_t<T>>;
     static_assert(std::is_same_v<typename Value<Bare>::Storage, Bare>,
-                  "opwright: a result owns what it holds: use std::string, std::vector");
+                  "opwright: a result must own its data: use std::string or std::vector");
     static constexpr Type type = Value<Bare>::type;
 };
 
-// What a kernel takes and returns.
+// The parameter and result types of a kernel.
 struct Signature {
     const Type* parameters;
     std::size_t parameter_count;
@@ -164,7 +166,7 @@ struct Signature {
         return false;
     }
 
-    // False if a type is not supported, which has its own message.
+    // False if a type is not supported; that has its own error message.
     constexpr bool carried() const {
         for (std::size_t i = 0; i < parameter_count; ++i) {
             if (parameters[i].base == Base::Other) return false;

@@ -1,5 +1,5 @@
-// What the headers of opwright define stays inside the shared object that includes them: two libraries in one process
-// may have been built with two releases of them.
+// Keeps what opwright's headers define inside the shared object that includes them: two libraries in one process may
+// have been built with different releases.
 #pragma once
 
 #define OPWRIGHT_HIDDEN __attribute__((visibility("hidden")))

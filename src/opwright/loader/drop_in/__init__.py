@@ -1,1 +1,1 @@
-"""Runs the builds of projects with opwright in the place of `torch.utils.cpp_extension`."""
+"""Builds projects with opwright in place of `torch.utils.cpp_extension`."""

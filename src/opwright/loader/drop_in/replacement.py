@@ -1,4 +1,4 @@
-"""Puts opwright's builder in the place of PyTorch's: in this process, and in the Python processes that it starts."""
+"""Replaces PyTorch's builder with opwright's, in this process and in the Python processes that it starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _TORCHS = "torch.utils.cpp_extension"
-# By name, the module that defines what takes the place of PyTorch's. All other names stay PyTorch's own.
+# The module that defines each replacement, by name. All other names remain PyTorch's.
 _HOMES = {
     "BuildExtension": "opwright.builder.setuptools.command",
     "CUDAExtension": "opwright.builder.setuptools.torch_extension",
@@ -28,7 +28,7 @@ _STARTUP = Path(__file__).with_name("startup")
 
 
 def replace_torchs() -> None:
-    """Have this process find opwright's builder in `torch.utils.cpp_extension`, which is imported at first use."""
+    """Replace the builder in `torch.utils.cpp_extension` in this process, when the module is first imported."""
     if (module := sys.modules.get(_TORCHS)) is not None:
         _replace(module)
     elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
@@ -36,7 +36,7 @@ def replace_torchs() -> None:
 
 
 def replace_in_children() -> None:
-    """Have the Python processes that this one starts do the same."""
+    """Do the same in the Python processes that this one starts."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(_STARTUP), *([before] if before else [])])
 
@@ -47,7 +47,7 @@ def _replace(module: ModuleType) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds PyTorch's builder once, as Python would, and has its loader replace what is opwright's."""
+    """Finds PyTorch's builder once, as Python would, and returns a loader that replaces parts of it with opwright's."""
 
     def find_spec(
         self,

@@ -1,4 +1,4 @@
-"""Runs a setup.py, or a program such as pip, with opwright's builder in the place of PyTorch's.
+"""Runs a setup.py, or a program such as pip, with opwright's builder in place of PyTorch's.
 
 python -m opwright.cpp_extension setup.py build_ext --inplace
 python -m opwright.cpp_extension -m pip install --no-build-isolation .
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 _USAGE = """usage: python -m opwright.cpp_extension setup.py COMMAND ...
        python -m opwright.cpp_extension -m MODULE ...
 
-Runs an unchanged setup.py, or a module such as pip, with opwright's builder in the place of
-torch.utils.cpp_extension. pip needs --no-build-isolation, so that it builds in this environment.
+Runs an unchanged setup.py, or a module such as pip, with opwright's builder in place of
+torch.utils.cpp_extension. pip requires --no-build-isolation, so that it builds in this environment.
 """
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what `arguments` name as Python itself would, and return the exit code."""
+    """Run the program that `arguments` name, as Python itself would, and return the exit code."""
     if not arguments or arguments[0] in {"-h", "--help"} or arguments == ["-m"]:
         sys.stdout.write(_USAGE)
         return 0 if arguments and arguments[0] != "-m" else 2
@@ -58,10 +58,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _check(arguments: Sequence[str]) -> None:
-    """Check that the build will not take place where opwright is not.
+    """Check that the build will run in an environment that has opwright.
 
     Raises:
-        SpecError: it would.
+        SpecError: it will not.
     """
     if arguments[0] != "-m":
         if not Path(arguments[0]).is_file():
@@ -71,7 +71,7 @@ def _check(arguments: Sequence[str]) -> None:
 
         if "develop" in arguments[1:] and int(setuptools.__version__.partition(".")[0]) >= 80:
             msg = (
-                "the command develop of this setuptools starts pip, which builds in an environment without opwright: "
+                "this setuptools's develop command starts pip, which builds in an environment without opwright: "
                 "use `python -m opwright.cpp_extension -m pip install --no-build-isolation -e .`"
             )
             raise SpecError(msg)
@@ -85,7 +85,7 @@ def _without_isolation(arguments: Sequence[str]) -> bool:
 
 
 def _theirs(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback from the first frame that belongs neither to this file nor to runpy."""
+    """The traceback from the first frame that belongs to neither this file nor runpy."""
     while trace is not None and trace.tb_frame.f_code.co_filename in {__file__, runpy.__file__, "<frozen runpy>"}:
         trace = trace.tb_next
     return trace

@@ -21,7 +21,7 @@ constexpr const char* bits = "opwright::bits";
 std::vector<c10::IValue> elements(const c10::IValue& value, const std::string& what) {
     if (value.isList()) return value.toListRef().vec();
     if (value.isTuple()) return value.toTupleRef().elements().vec();
-    throw Error(Code::input_unreadable, what + " one " + value.tagKind() +
+    throw Error(Code::input_unreadable, what + " of type " + value.tagKind() +
                                             "; expected a list with one tuple of arguments for each call, as in "
                                             "torch.save([(x, 2.0)], path)");
 }
@@ -69,7 +69,7 @@ c10::IValue decoded(const c10::IValue& value) {
     return tuple(std::move(inner));
 }
 
-// Bytes, because a message need not be UTF-8, as a Python string has to be.
+// Bytes, because a message need not be valid UTF-8, unlike a Python string.
 at::Tensor bytes_of(const std::string& text) {
     at::Tensor bytes = at::empty({static_cast<int64_t>(text.size())}, at::kByte);
     std::memcpy(bytes.data_ptr(), text.data(), text.size());
@@ -77,7 +77,7 @@ at::Tensor bytes_of(const std::string& text) {
 }
 
 std::vector<char> pickled(const std::vector<Response>& responses) {
-    // Tuples, because a list is saved with its element type, which torch.load(weights_only=True) refuses.
+    // Tuples, because a list is saved with its element type, which torch.load(weights_only=True) rejects.
     std::vector<c10::IValue> entries;
     for (const Response& response : responses)
         entries.push_back(tuple({tuple(response.outputs), tuple(response.gradients), bytes_of(response.error)}));
@@ -94,8 +94,8 @@ std::vector<Arguments> read_requests(const std::string& path) {
         throw Error(Code::input_unreadable, "requests " + path + " cannot be read: " + host::reason(error));
     }
     std::vector<Arguments> requests;
-    for (const c10::IValue& request : elements(all, "requests " + path + " hold"))
-        requests.push_back(elements(request, "requests " + path + " hold for a call"));
+    for (const c10::IValue& request : elements(all, "requests " + path + " are"))
+        requests.push_back(elements(request, "requests " + path + " contain a call"));
     return requests;
 }
 
@@ -118,9 +118,9 @@ std::vector<c10::IValue> flatten(const c10::IValue& value) {
     if (value.isTensor() || value.isNone() || value.isInt() || value.isDouble() || value.isBool() || value.isString())
         return {value};
     if (!value.isTuple() && !value.isList())
-        throw std::runtime_error("the model returned one " + value.tagKind() +
-                                 ", which cannot be written: let it return tensors, numbers, strings, or tuples or "
-                                 "lists of them");
+        throw std::runtime_error("the model returned a value of type " + value.tagKind() +
+                                 ", which cannot be written: return tensors, numbers, strings, or tuples or lists of "
+                                 "them");
     std::vector<c10::IValue> all;
     for (const c10::IValue& element : value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec()) {
         const std::vector<c10::IValue> found = flatten(element);
@@ -131,12 +131,11 @@ std::vector<c10::IValue> flatten(const c10::IValue& value) {
 
 c10::IValue encoded(const c10::IValue& value) {
     if (!value.isTensor()) return value;
-    // Conjugation and negation that is yet to be done would be saved with a type that torch.load(weights_only=True)
-    // refuses.
+    // A lazily conjugated or negated tensor would be saved with a type that torch.load(weights_only=True) rejects.
     const at::Tensor tensor = value.toTensor().detach().resolve_conj().resolve_neg();
     if (tensor.layout() != at::kStrided || tensor.is_nested() || tensor.is_quantized() || tensor.is_meta())
         throw std::runtime_error("the model returned a tensor of type " + tensor.toString() +
-                                 ", which cannot be written: let it return a strided one with memory");
+                                 ", which cannot be written: return a strided tensor that has storage");
     if (is_known_to_archives(tensor.scalar_type())) return tensor;
     return tuple({bits, host::dtype_name(tensor.scalar_type()), tensor.view(integer_of_size(tensor.itemsize()))});
 }

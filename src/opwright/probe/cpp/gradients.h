@@ -7,9 +7,9 @@
 
 namespace opwright::probe {
 
-// One for each tensor among `arguments` that requires one, None where the outputs do not depend on it. The loss is the
-// sum of `(output * ramp).sum()` over all floating outputs, with a ramp from 0.5 to 1.5 over the output's elements: a
-// gradient of ones would hide errors.
+// The gradient of each tensor among `arguments` that requires one, None if the outputs do not depend on it. The loss is
+// the sum of `(output * ramp).sum()` over all floating outputs, with a ramp from 0.5 to 1.5 over the output's elements,
+// because a gradient of ones would hide errors.
 std::vector<c10::IValue> gradients(const std::vector<c10::IValue>& outputs, const std::vector<c10::IValue>& arguments);
 
 }  // namespace opwright::probe

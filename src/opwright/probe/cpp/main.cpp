@@ -1,7 +1,7 @@
 // The probe: runs one saved model, with its custom operators, in a process without Python.
 //
-// It reads a file of requests and writes a file of responses. A request that raises an error gets a response like any
-// other. Anything that keeps the probe from running the requests is one line on standard error and an exit code.
+// It reads a file of requests and writes a file of responses. A request that raises an error also gets a response. If
+// the probe cannot run the requests, it prints one line to standard error and exits with an error code.
 #include <ATen/core/ivalue.h>
 #include <c10/core/GradMode.h>
 #include <getopt.h>
@@ -43,7 +43,7 @@ Options parse(int argc, char** argv) {
                                    {"help", no_argument, nullptr, 'h'},
                                    {}};
     Options options;
-    opterr = 0;  // getopt prints nothing: the error is one line of the probe
+    opterr = 0;  // getopt must not print: the probe reports the error in one line
     for (int letter; (letter = getopt_long(argc, argv, "h", known, nullptr)) != -1;) {
         if (letter == 'l') {
             options.libraries.emplace_back(optarg);
@@ -68,12 +68,12 @@ std::unique_ptr<host::SavedModel> load_model(const std::string& path, bool backw
     if (std::filesystem::path(path).extension() != ".pt2") return host::load_torchscript(path);
     if (backward)
         throw Error(Code::usage, "model " + path +
-                                     " is compiled, and holds no gradients: leave --backward out, or "
-                                     "save the model as TorchScript");
+                                     " is compiled and has no gradients: omit --backward, or save the model as "
+                                     "TorchScript");
     return host::load_package(path);
 }
 
-// Until a GPU's kernel has finished, its errors are not seen and its time is not counted.
+// Waits for kernels on a GPU, so that their errors are reported and their time is measured.
 void wait_for(const std::vector<c10::IValue>& outputs) {
     for (const c10::IValue& output : outputs)
         if (output.isTensor()) host::wait_for(output.toTensor().device());
@@ -117,7 +117,7 @@ void run(const Options& options) {
     std::vector<double> times;
     std::vector<Response> responses;
     for (const Arguments& arguments : requests) {
-        // Flushed, so that a reader knows which request was running if this process crashes.
+        // Flushed, so that the output shows which request was running if this process crashes.
         std::cout << "request " << responses.size() << std::endl;
         responses.push_back(answer(*model, arguments, options.backward, times));
     }

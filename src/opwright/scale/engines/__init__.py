@@ -1,1 +1,1 @@
-"""Runs the workers of a map: on this machine, or on a Ray cluster."""
+"""Runs the workers of a map, on this machine or on a Ray cluster."""

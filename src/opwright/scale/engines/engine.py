@@ -1,4 +1,4 @@
-"""What an engine of a map is: it runs shards, and says what became of each."""
+"""The interface of an engine of a map: it runs shards, and reports the result of each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Engine(Protocol):
     """Runs shards on some workers.
 
     Attributes:
-        workers: how many hosts run at a time.
-        restarts: how often a host ended and was started again.
+        workers: the number of hosts that run at a time.
+        restarts: how often a host exited and was started again.
     """
 
     workers: int
     restarts: int
 
     def run(self, shards: Sequence[Shard]) -> Iterator[Finished]:
-        """Run shards, in any order, and yield each that is written."""
+        """Run shards, in any order, and yield each one after it is written."""

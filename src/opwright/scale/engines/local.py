@@ -1,4 +1,4 @@
-"""Runs shards on this machine: some hosts, each driven by a thread."""
+"""Runs shards on this machine, on several hosts that each have a thread to drive them."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _PATIENCE_S = 10.0
 
 
 class LocalEngine:
-    """Workers on this machine, which take shards one by one.
+    """Workers on this machine, which claim shards one by one.
 
     Args:
         bundle: the folder of the bundle.
         work: the map.
-        count: called after each row with 1, and 1 if it failed, else 0.
-        workers: how many; None for one on each processor, or as many as there is memory for; for a bundle that needs a
-            GPU, one on each.
+        count: called after each row with 1, and with 1 if it failed, else 0.
+        workers: the number of workers; None for one on each processor, limited by the available memory, or for a bundle
+            that requires a GPU, one on each GPU.
 
     Raises:
-        MapError: the bundle needs a GPU, and there is none.
+        MapError: the bundle requires a GPU, and there is none.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class LocalEngine:
             self._work = replace(work, limits=replace(work.limits, memory_bytes=memory_bytes() // self.workers))
 
     def run(self, shards: Sequence[Shard]) -> Iterator[Finished]:
-        """Run shards, in any order, and yield each that is written.
+        """Run shards, in any order, and yield each one after it is written.
 
         Raises:
-            MapError: a row failed and the map is strict, or the map cannot go on.
+            MapError: a row failed and the map is strict, or the map cannot continue.
         """
-        # Claimed in their order; the lock is for the iterator.
+        # Claimed in order; the iterator needs the lock.
         claims = _Claims(shards)
         results: queue.SimpleQueue[Finished | Future[None]] = queue.SimpleQueue()
         self.workers = min(self.workers, len(shards))
@@ -80,18 +80,18 @@ class LocalEngine:
             claims.end()
             for runner in runners:
                 runner.stop()
-            wait(ends, _PATIENCE_S)  # a file system that answers no more may hold one
+            wait(ends, _PATIENCE_S)  # an unresponsive file system may block one
             self.restarts += sum(runner.restarts for runner in runners)
 
     def _work_of(self, number: int) -> Work:
-        """The map, as the worker with this number has it: workers take turns at the GPUs."""
+        """The work of the worker with this number: workers share the GPUs round-robin."""
         if not self._gpus:
             return self._work
         return replace(self._work, limits=replace(self._work.limits, gpu=self._gpus[number % len(self._gpus)]))
 
 
 class _Claims:
-    """Shards that several threads take one by one."""
+    """Shards that several threads claim one by one."""
 
     def __init__(self, shards: Iterable[Shard]) -> None:
         self._shards = iter(shards)
@@ -103,7 +103,7 @@ class _Claims:
             yield shard
 
     def end(self) -> None:
-        """Give out no more."""
+        """Stop handing out shards."""
         self._is_ended = True
 
     def _next(self) -> Shard | None:
@@ -115,8 +115,8 @@ def _gpus() -> tuple[str, ...]:
     found = gpus()
     if not found:
         msg = (
-            "the bundle was made for a GPU, and there is none here: run the map where there is one, or ship the model "
-            "for the CPU"
+            "the bundle was made for a GPU, and this machine has none: run the map on a machine with a GPU, or ship "
+            "the model for the CPU"
         )
         raise MapError(msg)
     return found

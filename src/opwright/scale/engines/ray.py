@@ -1,4 +1,4 @@
-"""Runs shards on a Ray cluster, with Ray Data: each actor has a host."""
+"""Runs shards on a Ray cluster, with Ray Data: each actor runs a host."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from opwright.scale.results.ledger import Shard
     from opwright.scale.work import Work
 
-# How often Ray may give up without a single new shard.
+# How many times in a row Ray may give up without a new shard.
 _FRUITLESS = 3
 _PACKAGE = Path(__file__).parents[2]
 _PATIENCE_S = 10.0
@@ -38,12 +38,12 @@ class RayEngine:
     Args:
         bundle: the folder of the bundle.
         work: the map.
-        count: called after each shard with the number of its rows, and of those that failed.
-        workers: how many; None for as many as there are processors, or GPUs for a bundle that needs one.
-        address: of the cluster; None for the one that Ray finds, or a new one on this machine.
+        count: called after each shard with its number of rows, and the number of those that failed.
+        workers: the number of workers; None for the number of processors, or of GPUs for a bundle that requires one.
+        address: the cluster's address; None for the one that Ray finds, or a new cluster on this machine.
 
     Raises:
-        MapError: Ray is not installed, there is no cluster at the address, or it has no GPU for a bundle that needs
+        MapError: Ray is not installed, there is no cluster at the address, or it has no GPU for a bundle that requires
             one.
     """
 
@@ -68,10 +68,10 @@ class RayEngine:
             raise
 
     def run(self, shards: Sequence[Shard]) -> Iterator[Finished]:
-        """Run shards, in any order, and yield each that is written.
+        """Run shards, in any order, and yield each one after it is written.
 
         Raises:
-            MapError: a row failed and the map is strict, or the map cannot go on.
+            MapError: a row failed and the map is strict, or the map cannot continue.
         """
         import ray
 
@@ -109,7 +109,7 @@ class RayEngine:
         facts, job = self._work.facts, self._work.job
         ledger = Ledger(job, self._work.destination)
         needs_gpu = facts.device == "cuda"
-        # One row for each shard, and a block for each row: what is lost with an actor is one shard.
+        # One row per shard and one block per row: a lost actor loses one shard.
         dataset = ray.data.from_items([{"number": number} for number in numbers], override_num_blocks=len(numbers))
         dataset.context.enable_progress_bars = False
         results = dataset.map_batches(
@@ -140,24 +140,24 @@ _RESULT = ("number", "failed", "restarts", "latencies")
 
 
 class ShardActor:
-    """A worker in a process of Ray.
+    """A worker in a Ray process.
 
     Args:
         bundle: the bundle.
         work: the map.
-        workers: how many the map has, on all machines.
+        workers: the number of workers of the map, on all machines.
 
     Raises:
-        MapError: this machine does not see the folder of results, or has another PyTorch than the driver.
+        MapError: this machine does not have the folder of results, or has a different PyTorch than the driver.
     """
 
     def __init__(self, bundle: TravellingBundle, work: Work, workers: int) -> None:
         folder = work.destination.folder
         if folder is not None and not (folder / PRIVATE).is_dir():
-            msg = f"{folder} is not there on {os.uname().nodename}: expected a folder that all machines share, or a URL"
+            msg = f"{folder} does not exist on {os.uname().nodename}: expected a folder on all machines, or a URL"
             raise MapError(msg)
         if (version := host_version(work.facts)) != work.job.host:
-            msg = f"{os.uname().nodename} has PyTorch {version}: expected {work.job.host}, as the driver has it"
+            msg = f"{os.uname().nodename} has PyTorch {version}: expected {work.job.host}, as on the driver"
             raise MapError(msg)
         if work.limits.memory_bytes is None and work.facts.device == "cpu":
             share = memory_bytes() // max(1, min(workers, processors() // work.job.threads))
@@ -166,13 +166,13 @@ class ShardActor:
         self._runner = ShardRunner(host_command(bundle.here(), work.facts), work)
 
     def __call__(self, batch: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-        """Run the shards with these numbers; say what became of each."""
+        """Run the shards with these numbers, and return the result of each."""
         rows = [self._run(int(number)) for number in batch["number"]]
         return {name: np.array(column) for name, column in zip(_RESULT, zip(*rows, strict=True), strict=True)}
 
     def _run(self, number: int) -> tuple[int, int, int, str]:
         shard = self._ledger.shard(number)
-        # Another worker had written it when it was lost, before it could say so.
+        # A lost worker may have written the shard before it could report it.
         if (done := self._ledger.find(shard)) is not None:
             return number, done.failed, 0, Latencies().to_json()
         before = self._runner.restarts
@@ -181,12 +181,12 @@ class ShardActor:
 
 
 def _connect(address: str | None, *, needs_nothing: bool) -> bool:
-    """Connect to a cluster, unless this process is connected; return whether the connection is ours to end."""
+    """Connect to a cluster, unless this process is connected; return whether opwright must close the connection."""
     try:
         import ray
         import ray.data
     except ImportError as error:
-        msg = f"--on ray needs Ray: pip install 'opwright[ray]' ({error})"
+        msg = f"--on ray requires Ray: pip install 'opwright[ray]' ({error})"
         raise MapError(msg) from error
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     if ray.is_initialized():
@@ -194,7 +194,7 @@ def _connect(address: str | None, *, needs_nothing: bool) -> bool:
     _check_reachable(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     settings: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": logging.ERROR}
-    if needs_nothing:  # workers without opwright get it from here
+    if needs_nothing:  # workers without opwright receive it from here
         settings["runtime_env"] = {"py_modules": [str(_PACKAGE)]}
     try:
         ray.init(**settings)
@@ -205,20 +205,20 @@ def _connect(address: str | None, *, needs_nothing: bool) -> bool:
 
 
 def _check_reachable(address: str | None) -> None:
-    """Check that something listens at a HOST:PORT: Ray would try for minutes."""
+    """Check that something listens at a HOST:PORT, because Ray would retry for minutes."""
     host, colon, port = (address or "").rpartition(":")
     if not colon or not port.isdecimal() or "/" in host:
         return
     try:
         socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
     except (OSError, OverflowError) as error:
-        msg = f"there is no Ray cluster at {address}: {error}. Name HOST:PORT as `ray status` prints it, or `local`"
+        msg = f"there is no Ray cluster at {address}: {error}. Pass HOST:PORT as `ray status` prints it, or `local`"
         raise MapError(msg) from error
 
 
 def _brief(error: Exception | None) -> str:
-    """The last line of what Ray says, which is the cause."""
-    return (str(error).strip().splitlines() or ["no reason is known"])[-1]
+    """The last line of Ray's error, which is the cause."""
+    return (str(error).strip().splitlines() or ["unknown reason"])[-1]
 
 
 def _most_workers(work: Work) -> int:
@@ -228,8 +228,8 @@ def _most_workers(work: Work) -> int:
     if work.facts.device == "cuda":
         if not there.get("GPU", 0):
             msg = (
-                "the bundle was made for a GPU, and the Ray cluster has none: use one that has, name --workers if it "
-                "gets them when they are asked for, or ship the model for the CPU"
+                "the bundle was made for a GPU, and the Ray cluster has none: use a cluster with GPUs, pass --workers "
+                "if it adds GPUs on demand, or ship the model for the CPU"
             )
             raise MapError(msg)
         return max(1, int(there["GPU"]))
@@ -237,7 +237,7 @@ def _most_workers(work: Work) -> int:
 
 
 def _raise_own(error: BaseException | None) -> None:
-    """Raise what opwright itself has raised in a worker, if that is what Ray reports."""
+    """Raise the error that opwright raised in a worker, if that is what Ray reports."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -1,4 +1,4 @@
-"""Brings a bundle to every machine of a Ray cluster."""
+"""Copies a bundle to every machine of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class TravellingBundle:
-    """A bundle on its way to workers.
+    """A bundle that is sent to workers.
 
     Attributes:
-        folder: where it is on the machine of the driver, and perhaps on others.
+        folder: its folder on the driver's machine, and perhaps on others.
         digest: the SHA-256 of its manifest.
         packed: its files as a tar archive, in Ray's object store.
     """
@@ -37,19 +37,19 @@ class TravellingBundle:
     packed: Any
 
     def here(self) -> Path:
-        """The folder of the bundle on this machine: the same one where there is one, else a copy.
+        """The folder of the bundle on this machine: the driver's path if it holds the bundle, else a copy.
 
-        Copies stay in the system's folder for temporary files, for further workers and further maps.
+        Copies stay in the system's temporary folder for other workers and later maps.
 
         Raises:
-            MapError: the folder for copies belongs to somebody else.
+            MapError: the folder for copies belongs to another user.
         """
         if self._is_at(self.folder):
             return self.folder
         copies = Path(tempfile.gettempdir()) / f"opwright-bundles-{os.getuid()}"
         copies.mkdir(mode=0o700, exist_ok=True)
         if copies.is_symlink() or copies.stat().st_uid != os.getuid():
-            msg = f"{copies} belongs to somebody else: remove it, or set TMPDIR to a folder that is yours"
+            msg = f"{copies} belongs to another user: remove it, or set TMPDIR to a folder that you own"
             raise MapError(msg)
         copy = copies / self.digest
         with locked(copies / f"{self.digest}.lock"):
@@ -59,7 +59,7 @@ class TravellingBundle:
         return copy
 
     def _is_at(self, folder: Path) -> bool:
-        """Whether the bundle is there with all its files: whatever cleans temporary folders may remove some."""
+        """Whether the folder holds the bundle with all its files: cleaners of temporary folders may remove some."""
         try:
             text = (folder / _MANIFEST).read_bytes()
             if hashlib.sha256(text).hexdigest() != self.digest:
@@ -83,7 +83,7 @@ class TravellingBundle:
 
 
 def pack(folder: Path, facts: BundleFacts) -> TravellingBundle:
-    """Put a bundle into the object store of the Ray that this process is connected to."""
+    """Put a bundle into the object store of the Ray cluster that this process is connected to."""
     import ray
 
     packed = io.BytesIO()

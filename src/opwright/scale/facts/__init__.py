@@ -1,1 +1,1 @@
-"""Reads what a map has to know of its bundle."""
+"""Reads the facts about a bundle that a map needs."""

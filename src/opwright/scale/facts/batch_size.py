@@ -1,4 +1,4 @@
-"""How many rows of a bundle can run together."""
+"""The number of rows of a bundle that can run together."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def check_batch(facts: BundleFacts, batch: int) -> None:
         msg = "the bundle has no inputs: there is nothing to map"
         raise MapError(msg)
     if batch > _MOST_ROWS:
-        msg = f"batch is {batch}, and a host runs at most {_MOST_ROWS} inputs together: name a smaller one"
+        msg = f"batch is {batch}, but a host runs at most {_MOST_ROWS} inputs together: use a smaller batch"
         raise MapError(msg)
     if facts.most_rows is not None and batch > facts.most_rows:
-        msg = f"batch is {batch}, and the bundle runs at most {facts.most_rows} of these inputs together: " + (
-            "expected 1, because not every input and output of the model has a first dimension for rows of any number. "
+        msg = f"batch is {batch}, but the bundle runs at most {facts.most_rows} of these inputs together: " + (
+            "expected 1, because not every input and output of the model has a dynamic first dimension for rows. "
             'Ship it with a shape such as "float32[1..16,3,224,224]"'
             if facts.most_rows == 1
-            else "name a smaller one, or ship the model with a larger range"
+            else "use a smaller batch, or ship the model with a larger range"
         )
         raise MapError(msg)

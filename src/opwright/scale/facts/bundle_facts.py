@@ -1,4 +1,4 @@
-"""What a map has to know of a bundle, read once and handed to every worker."""
+"""The facts about a bundle that a map needs, read once and passed to every worker."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class InputFacts:
 
     Attributes:
         name: the name.
-        dtype: as PyTorch names it, without `torch.`.
-        dims: for each dimension its smallest and largest size; None where there is no largest.
+        dtype: PyTorch's name of the dtype, without `torch.`.
+        dims: the smallest and largest size of each dimension; None if there is no largest.
     """
 
     name: str
@@ -37,10 +37,10 @@ class OutputFacts:
 
     Attributes:
         name: the name.
-        dtype: as PyTorch names it, without `torch.`.
-        shape: the sizes that it has for each row; None where they can differ.
-        rank: how many dimensions it has.
-        has_row: whether its first dimension is that of the rows, which is 1 for one row.
+        dtype: PyTorch's name of the dtype, without `torch.`.
+        shape: its sizes for each row; None if they can differ.
+        rank: the number of its dimensions.
+        has_row: whether its first dimension is the row dimension, which is 1 for one row.
     """
 
     name: str
@@ -52,15 +52,15 @@ class OutputFacts:
 
 @dataclass(frozen=True)
 class BundleFacts:
-    """A bundle.
+    """The facts about a bundle.
 
     Attributes:
-        digest: the SHA-256 of its manifest, which has those of all its files.
+        digest: the SHA-256 of its manifest, which contains the digests of all its files.
         device: `cpu` or `cuda`.
-        is_self_contained: whether it has a host of its own.
+        is_self_contained: whether it contains its own host.
         model_bytes: the size of the model's file.
-        inputs: the inputs of the model, in its order.
-        outputs: the outputs of the model, in its order.
+        inputs: the inputs of the model, in order.
+        outputs: the outputs of the model, in order.
         most_rows: the largest number of rows that can run together; None for no limit.
     """
 
@@ -74,10 +74,10 @@ class BundleFacts:
 
 
 def read_facts(folder: Path) -> BundleFacts:
-    """The facts of the bundle in `folder`.
+    """Read the facts about the bundle in `folder`.
 
     Raises:
-        BundleError: it is not a bundle.
+        BundleError: the folder is not a bundle.
     """
     from opwright.bundle.format.manifest import FILE_NAME
     from opwright.bundle.format.read import read_manifest
@@ -85,7 +85,7 @@ def read_facts(folder: Path) -> BundleFacts:
     try:
         text = (folder / FILE_NAME).read_bytes()
     except OSError as error:
-        msg = f"{folder} is not a bundle: {FILE_NAME} cannot be read ({error.strerror}). `opwright ship` makes bundles"
+        msg = f"{folder} is not a bundle: {FILE_NAME} cannot be read ({error.strerror}). `opwright ship` creates one"
         raise BundleError(msg) from error
     manifest = read_manifest(text)
     inputs = tuple(InputFacts(one.name, one.dtype, tuple(map(_range, one.dims))) for one in manifest.inputs)
@@ -116,7 +116,7 @@ def _range(dim: object) -> tuple[int, int | None]:
 
 
 def _follow_rows(folder: Path, manifest: Manifest) -> list[bool]:
-    """For each output, whether its first size is that of the first input in every golden, and may be 1."""
+    """For each output, whether its first size equals that of the first input in every golden, and may be 1."""
     first = manifest.inputs[0] if manifest.inputs else None
     if first is None or not _takes_one(first):
         return [False] * len(manifest.outputs)
@@ -131,12 +131,12 @@ def _follow_rows(folder: Path, manifest: Manifest) -> list[bool]:
 
 
 def _golden(folder: Path, name: str, manifest: Manifest) -> tuple[list[Sizes], list[Sizes]]:
-    """The sizes in a golden, which is what was shipped: nothing of another content is read."""
+    """The sizes in a golden, whose digest must match the manifest before it is parsed."""
     path = folder / name
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
-        msg = f"{path} cannot be read: {error.strerror}. Copy the bundle again, whole"
+        msg = f"{path} cannot be read: {error.strerror}. Copy the whole bundle again"
         raise BundleError(msg) from error
     if digest != manifest.files[name].sha256:
         msg = f"{path} has changed since it was shipped: copy the bundle again"
@@ -158,7 +158,7 @@ def _shape(dims: tuple[int | None, ...], follows_rows: bool) -> tuple[int, ...] 
 
 
 def _most_rows(inputs: tuple[InputFacts, ...], leading: list[bool]) -> int | None:
-    """How many rows fit in one batch: 1 unless every input and every output has a first size that may grow."""
+    """The number of rows that fit in one batch: 1 unless every input and output has a dynamic first size."""
     if not inputs or not all(leading) or any(not one.dims or one.dims[0][0] > 1 for one in inputs):
         return 1
     ends = [one.dims[0][1] for one in inputs]

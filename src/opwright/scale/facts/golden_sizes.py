@@ -1,4 +1,4 @@
-"""Reads the sizes of a bundle's goldens, without PyTorch and without executing anything of them."""
+"""Reads the sizes of a bundle's goldens, without PyTorch and without executing anything in them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Sizes = tuple[int, ...]
 
 
 class _Stub:
-    """Stands for whatever a pickle would make, and keeps the arguments that it would be made from."""
+    """Replaces every object that a pickle would create, and keeps its constructor's arguments."""
 
     def __init__(self, *arguments: Any) -> None:
         self.arguments = arguments
 
     def __setstate__(self, state: object) -> None:
-        """Drop the state: it says nothing of sizes."""
+        """Discard the state, which contains no sizes."""
 
 
 class _SizeReader(pickle.Unpickler):
@@ -34,10 +34,10 @@ class _SizeReader(pickle.Unpickler):
 
 
 def golden_sizes(path: Path) -> tuple[list[Sizes], list[Sizes]]:
-    """The sizes of the inputs and those of the outputs in the archive at `path`.
+    """Read the sizes of the inputs and of the outputs in the archive at `path`.
 
     Raises:
-        BundleError: it is not a golden.
+        BundleError: the archive is not a golden.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -59,7 +59,7 @@ def golden_sizes(path: Path) -> tuple[list[Sizes], list[Sizes]]:
         zipfile.BadZipFile,
         zlib.error,
     ) as error:
-        msg = f"{path} is not a golden as docs/format.md describes it ({error}): ship the model again"
+        msg = f"{path} is not a golden as docs/reference/format.md describes it ({error}): ship the model again"
         raise BundleError(msg) from error
 
 

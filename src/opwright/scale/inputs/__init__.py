@@ -1,1 +1,1 @@
-"""Finds the inputs of a map: files, folders, patterns, lists, and the rows of tables."""
+"""Finds the inputs of a map: files, folders, patterns, lists, and rows of tables."""

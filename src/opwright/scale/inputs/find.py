@@ -1,4 +1,4 @@
-"""Finds what the arguments of a map name, in a stated order, one by one."""
+"""Finds the inputs that the arguments of a map name, in a defined order, one by one."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from opwright.scale.urls import file_system, is_url, telling
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# Of the files in a folder, those that a host reads or that have rows. A file that is named is always taken.
+# The files of a folder that become inputs: those that a host reads or that have rows. A named file is always an input.
 ENDINGS = (".jpg", ".jpeg", ".png", ".npy", ".npz", TABLE_ENDING)
 
 
 def find_items(arguments: Iterable[str], columns: tuple[str, ...]) -> Iterator[Item]:
-    """Yields the inputs that the arguments name, in the order of the arguments.
+    """Yield the inputs that the arguments name, in the order of the arguments.
 
-    A folder and a pattern give their files sorted by name, byte by byte, the files of a folder in it at the place of
-    its name. Hidden files in them are left out, and so are folders with the results of maps.
+    Folders and patterns yield their files sorted by name, byte by byte; the files of a subfolder come at the place of
+    its name. Hidden files in them are skipped, and so are folders with the results of maps.
 
     Args:
         arguments: paths, patterns or URLs.
-        columns: those that a table must have, one for each input of the model.
+        columns: the columns that a table must have, one for each input of the model.
 
     Raises:
         MapError: an argument names nothing, or a list or a table is not valid.
@@ -45,8 +45,8 @@ def _items(argument: str, columns: tuple[str, ...]) -> Iterator[Item]:
         yield from _items_of_file(path, columns, was_named=was_named)
     if is_empty:
         msg = (
-            f"{argument} has no inputs: expected files that end in {', '.join(ENDINGS)}. Name other files one by one, "
-            "or in a list"
+            f"{argument} has no inputs: expected files with the endings {', '.join(ENDINGS)}. Pass other files one by "
+            "one, or in a list"
         )
         raise MapError(msg)
 
@@ -62,9 +62,9 @@ def _items_of_file(path: str, columns: tuple[str, ...], *, was_named: bool) -> I
 
 
 def _local_paths(argument: str) -> Iterator[tuple[str, bool]]:
-    """Yields paths, each with whether it was named itself."""
+    """Yield paths, each with whether the argument names it directly."""
     if not argument:
-        msg = "an input is named by an empty text: expected a file, a folder, or a pattern such as 'photos/*.jpg'"
+        msg = "an input is an empty string: expected a file, a folder, or a pattern such as 'photos/*.jpg'"
         raise MapError(msg)
     path = Path(argument)
     try:

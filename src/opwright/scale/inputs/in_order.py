@@ -1,4 +1,4 @@
-"""Sorts names, on the disk where they are many: memory does not grow with them."""
+"""Sorts names, on the disk if there are many, so that memory does not grow with their number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IN_MEMORY = 20_000
 
 
 def in_order(names: Iterable[str]) -> Iterator[str]:
-    """Yields names sorted by their bytes. All of them are read before the first is yielded."""
+    """Yield names sorted by their bytes. All of them are read before the first is yielded."""
     waiting = iter(names)
     first = [os.fsencode(name) for name in itertools.islice(waiting, _IN_MEMORY)]
     if len(first) < _IN_MEMORY:

@@ -1,4 +1,4 @@
-"""One input of a map, as it was found: a file, several files, or a row of a table."""
+"""One input of a map as it was found: a file, several files, or a row of a table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ class Item(NamedTuple):
     """One input.
 
     Attributes:
-        input: how the results name it.
-        files: the path of each input of the model by its name, as JSON; None where `input` itself is the path.
-        table: the Parquet file that it is a row of; None for files.
-        row: which row of the table it is, from 0.
+        input: its name in the results.
+        files: the path of each input of the model, keyed by its name, as JSON; None if `input` is the path.
+        table: the Parquet file that contains the row; None for files.
+        row: the number of the row in the table, from 0.
     """
 
     input: str

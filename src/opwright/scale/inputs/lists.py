@@ -26,13 +26,13 @@ LIST_ENDINGS = (_PATHS, _REQUESTS)
 
 
 def items_of_list(path: str) -> Iterator[Item]:
-    """Yields the inputs of a list, in its order. Paths in it begin at its folder.
+    """Yield the inputs of a list, in order. Its paths are relative to its folder.
 
     Args:
         path: a `.txt` with a path on each line, or a `.jsonl` with lines such as {"inputs": {"image": "a.jpg"}}.
 
     Raises:
-        MapError: it cannot be read, or a line is not valid.
+        MapError: the list cannot be read, or a line is not valid.
     """
     folder = path.rpartition("/")[0]
     is_requests = path.lower().endswith(_REQUESTS)
@@ -76,7 +76,7 @@ def _item_of_request(text: str, folder: str, where: str) -> Item:
 
 
 def _encodable(text: object) -> str:
-    """The text, which has bytes as a name."""
+    """The text, if it can be encoded as a file name."""
     if not isinstance(text, str):
         raise TypeError
     os.fsencode(text)

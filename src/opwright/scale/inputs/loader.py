@@ -1,4 +1,4 @@
-"""Makes the row that a host is asked from an input: a path, or bytes where the host cannot read the file itself."""
+"""Loads inputs into rows for a host: as paths, or as bytes if the host cannot read a file itself."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from opwright.scale.inputs.item import Item
     from opwright.scale.rows import Row
 
-# Reading a remote file is mostly waiting: several are read at a time.
+# Reading remote files is mostly waiting, so several are read at a time.
 _READ_AHEAD = 16
-# What only concerns one input; another error may be over soon.
+# Errors that concern only one input; other errors may be temporary.
 _OF_THIS_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _POLL_S = 0.5
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 
 
 class Loader:
-    """Makes rows from inputs.
+    """Builds rows from inputs.
 
     Args:
-        facts: the bundle.
-        folder: where relative paths begin.
-        columns: the column of an input in tables, by the name of the input, where it has another name.
+        facts: the facts about the bundle.
+        folder: the folder that relative paths start from.
+        columns: the column of each input in tables, keyed by the input's name, where the two names differ.
     """
 
     def __init__(self, facts: BundleFacts, folder: Path, columns: Mapping[str, str] | None = None) -> None:
@@ -52,18 +52,18 @@ class Loader:
         self._readable: str | None = None  # the last remote file that was read
 
     def rows(self, items: Iterable[Item]) -> Iterator[Row | Failure]:
-        """Yields the row of each input, or why there is none.
+        """Yield the row of each input, or why it has none.
 
         Raises:
-            MapError: a table or a remote file cannot be read for a reason that is not the input's.
+            MapError: a table or a remote file cannot be read for a reason unrelated to the input.
         """
         return self.filled(map(self._row, items))
 
     def filled(self, rows: Iterable[Row | Failure]) -> Iterator[Row | Failure]:
-        """Yields each row with bytes in the place of paths that the host cannot read itself, or why it cannot be read.
+        """Yield each row with bytes instead of paths that the host cannot read, or why the row cannot be read.
 
         Raises:
-            MapError: a remote file cannot be read for a reason that is not the row's.
+            MapError: a remote file cannot be read for a reason unrelated to the row.
         """
         ahead: deque[Row | Failure | Future[Row | Failure]] = deque()
         for row in rows:
@@ -73,7 +73,7 @@ class Loader:
         yield from map(self._settled, ahead)
 
     def close(self) -> None:
-        """Wait for no more reads, from any thread: `rows` raises StoppedError then."""
+        """Stop waiting for reads, from any thread: `rows` then raises StoppedError."""
         self._stopped.set()
 
     def _settled(self, made: Row | Failure | Future[Row | Failure]) -> Row | Failure:
@@ -135,14 +135,14 @@ class Loader:
             else:
                 self._readable = url
                 return read
-        msg = f"{url} cannot be read: {reason}. Resume the map when its file system answers again"
+        msg = f"{url} cannot be read: {reason}. Resume the map when its file system responds again"
         raise MapError(msg)
 
     def _can_still_read(self, url: str) -> bool:
-        """Whether another file can be read, so that credentials are still valid and only `url` is denied."""
+        """Whether another file can be read, which means that credentials are valid and only `url` is denied."""
         if self._readable is None or self._readable == url:
             return False
-        with contextlib.suppress(Exception):  # each file system has its own
+        with contextlib.suppress(Exception):  # each file system raises its own
             files, root = file_system(self._readable)
             files.cat_file(root, start=0, end=1)
             return True
@@ -150,7 +150,7 @@ class Loader:
 
 
 def _host_can_read(path: str) -> bool:
-    """Whether it is a path that JSON can hold."""
+    """Whether the value is a local path that JSON can hold."""
     return not is_url(path) and path.isprintable() and _is_utf8(path)
 
 
@@ -166,7 +166,7 @@ def _read_local(path: str, folder: Path) -> bytes | Failure:
     try:
         with open(os.path.join(folder, path), "rb") as file:
             return file.read()
-    except (OSError, ValueError) as error:  # a name may hold a NUL
+    except (OSError, ValueError) as error:  # a name may contain a NUL
         return _unreadable(path, error)
 
 

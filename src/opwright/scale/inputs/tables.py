@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from opwright.errors import MapError
 from opwright.scale.inputs.item import Item
+from opwright.scale.parquet import open_parquet
 from opwright.scale.urls import file_system, is_url, telling
 
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ _EXPECTED = "expected a path, the bytes of a file, or numbers"
 
 
 def items_of_table(path: str, columns: Sequence[str]) -> Iterator[Item]:
-    """Yields the rows of a Parquet file, in its order.
+    """Yield the rows of a Parquet file, in order.
 
     Args:
         path: its path or URL.
-        columns: those that it must have, one for each input of the model.
+        columns: the columns that it must have, one for each input of the model.
 
     Raises:
-        MapError: it cannot be read, or lacks a column.
+        MapError: the file cannot be read, or lacks a column.
     """
     with _opened(path) as file:
         there = file.schema_arrow.names
@@ -39,7 +40,7 @@ def items_of_table(path: str, columns: Sequence[str]) -> Iterator[Item]:
     if missing := [name for name in columns if name not in there]:
         msg = (
             f"{path} has no column {missing[0]}: expected one for each input of the model. It has {', '.join(there)}. "
-            "--column INPUT=COLUMN names the column of an input"
+            "Map an input to another column with --column INPUT=COLUMN"
         )
         raise MapError(msg)
     for row in range(count):
@@ -47,11 +48,11 @@ def items_of_table(path: str, columns: Sequence[str]) -> Iterator[Item]:
 
 
 class TableReader:
-    """Reads rows of Parquet files; those of the last group of rows are kept.
+    """Reads rows of Parquet files, and caches the last row group.
 
     Args:
         inputs: the inputs of the model.
-        columns: the column of an input by the name of the input, where it has another name.
+        columns: the column of each input, keyed by the input's name, where the two names differ.
     """
 
     def __init__(self, inputs: Sequence[InputFacts], columns: Mapping[str, str] | None = None) -> None:
@@ -63,16 +64,16 @@ class TableReader:
         self._start = self._end = 0
 
     def row(self, path: str, row: int) -> dict[str, str | bytes]:
-        """The values of a row by input, each the path of a file or what one would hold.
+        """The values of a row, keyed by input: the path of a file, or the bytes of one.
 
         Raises:
             MapError: the file cannot be read.
-            ValueError: a value is nothing that can be an input; the message says which.
+            ValueError: a value cannot be an input; the message names it.
         """
         if path != self._path or not self._start <= row < self._end:
             self._read(path, row)
         if self._group is None:
-            msg = f"its part of {path} cannot be read: {self._damage}"
+            msg = f"its row group of {path} cannot be read: {self._damage}"
             raise ValueError(msg)
         place = row - self._start
         return {
@@ -90,7 +91,7 @@ class TableReader:
                     self._read_group(file, group)
                     return
                 start += size
-        msg = f"{path} has {start} rows, and had more when the map began"
+        msg = f"{path} has {start} rows, but had more when the map started"
         raise MapError(msg)
 
     def _read_group(self, file: pq.ParquetFile, group: int) -> None:
@@ -98,7 +99,7 @@ class TableReader:
         try:
             self._group = file.read_row_group(group, columns=[*self._columns.values()], use_threads=False)
         except (OSError, pa.ArrowException) as error:
-            if getattr(error, "errno", None) is not None:  # not what the file holds, but its disk or its network
+            if getattr(error, "errno", None) is not None:  # the disk or the network failed, not the contents
                 raise
             self._damage = " ".join(str(error).split())
 
@@ -108,7 +109,7 @@ def _opened(path: str) -> Iterator[pq.ParquetFile]:
     try:
         if is_url(path):
             files, root = file_system(path)
-            with telling(path, "read as Parquet"), files.open(root, "rb") as file, pq.ParquetFile(file) as table:
+            with telling(path, "read as Parquet"), files.open(root, "rb") as file, open_parquet(file) as table:
                 yield table
         else:
             with pq.ParquetFile(path) as table:
@@ -119,24 +120,24 @@ def _opened(path: str) -> Iterator[pq.ParquetFile]:
 
 
 def content_at(column: pa.ChunkedArray, place: int, facts: InputFacts, folder: str) -> str | bytes:
-    """A value of a column as the path of a file, or the bytes that one would hold.
+    """A value of a column as the path of a file, or the bytes of one.
 
     Args:
         column: the column.
-        place: which row of it.
-        facts: the input that it is for.
-        folder: where relative paths begin; empty to leave them as they are.
+        place: the row in it.
+        facts: the input that the value is for.
+        folder: the folder that relative paths start from; empty to leave them unchanged.
 
     Raises:
-        ValueError: it is nothing that can be an input; the message says what it is.
+        ValueError: the value cannot be an input; the message describes it.
     """
     value = column[place]
-    if isinstance(value, pa.StructScalar) and {"bytes", "path"} <= set(value.type.names):  # as datasets have pictures
+    if isinstance(value, pa.StructScalar) and {"bytes", "path"} <= set(value.type.names):  # how datasets store pictures
         value = value["bytes"] if value["bytes"].is_valid else value["path"]
-    if isinstance(value, pa.DictionaryScalar):  # as pandas has categories
+    if isinstance(value, pa.DictionaryScalar):  # how pandas stores categories
         value = value.value
     if not value.is_valid:
-        msg = f"the column {facts.name} holds no value"
+        msg = f"the column {facts.name} has no value"
         raise ValueError(msg)
     kind = value.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -150,7 +151,7 @@ def content_at(column: pa.ChunkedArray, place: int, facts: InputFacts, folder: s
 def _array(value: pa.Scalar, facts: InputFacts) -> np.ndarray[Any, Any]:
     if isinstance(value.type, pa.FixedShapeTensorType):
         return np.asarray(value.to_numpy())
-    if isinstance(value.type, pa.BaseExtensionType):  # such as Ray's own tensors
+    if isinstance(value.type, pa.BaseExtensionType):  # such as Ray's tensors
         value = value.as_py()
         return np.asarray(value)
     numbers = value.type
@@ -158,7 +159,7 @@ def _array(value: pa.Scalar, facts: InputFacts) -> np.ndarray[Any, Any]:
         numbers = numbers.value_type
     listed = value.as_py()
     if isinstance(listed, list) and _has_gaps(listed):
-        msg = f"the column {facts.name} holds a list without a value at some places: {_EXPECTED}"
+        msg = f"the column {facts.name} holds a list with missing values: {_EXPECTED}"
         raise ValueError(msg)
     try:
         dtype = np.dtype(numbers.to_pandas_dtype())
@@ -179,7 +180,7 @@ def _has_gaps(listed: list[Any]) -> bool:
 
 
 def npy(array: np.ndarray[Any, Any], facts: InputFacts) -> bytes:
-    """An array as an `.npy` file holds it, with the dimension of the rows that the input takes and the array lacks."""
+    """An array as the bytes of an `.npy` file, with the row dimension added if the input has one that it lacks."""
     if array.ndim == len(facts.dims) - 1:
         array = array[None]
     file = io.BytesIO()

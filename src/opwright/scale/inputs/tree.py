@@ -1,4 +1,4 @@
-"""Walks folders, here or elsewhere, in a stated order and with memory for the names of one folder at a time."""
+"""Walks local or remote folders in a defined order, keeping the names of only one folder in memory at a time."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from opwright.scale.layout import PRIVATE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# What is put behind names of folders, and of links to folders: no name has it, and it changes no order.
+# Appended to the names of folders, and of links to folders: no name contains it, and it does not change the order.
 _FOLDER, _LINK = "\0", "\0@"
 _EVERYWHERE = "**"
 _PATTERN = set("*?[")
 
 
 class Tree(Protocol):
-    """Where there are folders and files."""
+    """A source of folders and files."""
 
     def names(self, folder: str) -> Iterator[str]:
-        """Yields the names in a folder, marked as above. The folder ends in a slash, or is empty for this one."""
+        """Yield the names in a folder, marked as above. `folder` ends with a slash; empty is the current folder."""
 
     def is_file(self, path: str) -> bool:
-        """Whether there is a file."""
+        """Whether the path is a file."""
 
 
 class LocalTree:
-    """The folders of this machine. A link to a file is a file; pipes, sockets and devices are left out."""
+    """The folders of this machine. A link to a file is a file; pipes, sockets and devices are skipped."""
 
     def names(self, folder: str) -> Iterator[str]:
-        """Yields the marked names in a folder."""
+        """Yield the marked names in a folder."""
         with os.scandir(folder or ".") as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
@@ -48,47 +48,47 @@ class LocalTree:
                     yield entry.name  # a broken link is an input that fails
 
     def is_file(self, path: str) -> bool:
-        """Whether there is a file, or a link to one."""
+        """Whether the path is a file, or a link to one."""
         return os.path.isfile(path)
 
 
 class RemoteTree:
-    """The folders of a file system of fsspec."""
+    """The folders of an fsspec file system."""
 
     def __init__(self, files: Any) -> None:
         self._files = files
 
     def names(self, folder: str) -> Iterator[str]:
-        """Yields the marked names in a folder."""
+        """Yield the marked names in a folder."""
         here = folder.rstrip("/")
         for found in self._files.ls(here, detail=True):
             path = found["name"].rstrip("/")
-            if path.lstrip("/") != here.lstrip("/"):  # some stores have an empty file for a folder, with its name
+            if path.lstrip("/") != here.lstrip("/"):  # some stores mark a folder with an empty file of its name
                 yield path.rpartition("/")[2] + (_FOLDER if found["type"] == "directory" else "")
 
     def is_file(self, path: str) -> bool:
-        """Whether there is a file."""
+        """Whether the path is a file."""
         return bool(self._files.isfile(path))
 
 
 def has_pattern(text: str) -> bool:
-    """Whether something in `text` can match several names."""
+    """Whether `text` contains a wildcard."""
     return bool(_PATTERN & set(text))
 
 
 def files_below(tree: Tree, folder: str, endings: tuple[str, ...]) -> Iterator[str]:
-    """Yields the paths of the files in a folder, and in the folders in it, that have one of the endings.
+    """Yield the paths of the files in a folder and its subfolders that have one of the endings.
 
-    Hidden files, and folders with results of a map, are left out; links to folders are not followed.
+    Hidden files and folders with the results of a map are skipped; links to folders are not followed.
     """
     yield from _below(tree, folder.rstrip("/") + "/", endings, is_named=True)
 
 
 def files_of_pattern(tree: Tree, pattern: str) -> Iterator[str]:
-    """Yields the paths of the files that match, each once.
+    """Yield the paths of the files that match, each once.
 
-    As a shell has it: a `*` matches no slash, and no dot at the start of a name; `**` matches folders, any number of
-    them, but for links to folders and folders with results of a map.
+    As in a shell, a `*` matches neither a slash nor a dot at the start of a name; `**` matches any number of folders,
+    except links to folders and folders with the results of a map.
     """
     parts = [
         part
@@ -101,7 +101,7 @@ def files_of_pattern(tree: Tree, pattern: str) -> Iterator[str]:
 
 
 class _Names:
-    """The names in a folder, and whether it has the results of a map."""
+    """The names in a folder, and whether the folder has the results of a map."""
 
     def __init__(self, tree: Tree, folder: str) -> None:
         self._tree, self._folder = tree, folder
@@ -131,7 +131,7 @@ def _below(tree: Tree, folder: str, endings: tuple[str, ...], *, is_named: bool)
 
 
 class _Pattern:
-    """A pattern, by the parts between its slashes. A state is the part that the next name has to match."""
+    """A pattern, split at its slashes. A state is the part that the next name must match."""
 
     def __init__(self, tree: Tree, parts: list[str]) -> None:
         self._tree, self._parts = tree, parts
@@ -141,13 +141,13 @@ class _Pattern:
         return [re.compile(fnmatch.translate(part)) for part in self._parts]
 
     def files(self, folder: str, states: frozenset[int], *, is_named: bool) -> Iterator[str]:
-        """Yields the files that match from `folder` on."""
+        """Yield the files under `folder` that match from these states on."""
         states |= {state + 1 for state in states if self._parts[state] == _EVERYWHERE and state + 1 < len(self._parts)}
         if len(states) == 1 and not has_pattern(part := self._parts[min(states)]):
             yield from self._files_at(folder + part, min(states) + 1)
             return
         names = _Names(self._tree, folder)
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # it does not match
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # no match
             for marked in in_order(names):
                 if names.are_results and not is_named and any(self._parts[state] == _EVERYWHERE for state in states):
                     return

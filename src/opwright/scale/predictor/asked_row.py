@@ -1,4 +1,4 @@
-"""The row that a host is asked, from values that have the names of columns."""
+"""Builds the row for a host from values that are named after columns."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def columns_of(inputs: Sequence[InputFacts], names: Collection[str]) -> dict[str, str]:
-    """The column of each input, by the input's name: the one of its name; or for a lone input, a lone column.
+    """The column of each input, keyed by the input's name: the one with its name, or the only one for a single input.
 
-    An input without a column is left out.
+    Inputs without a column are omitted.
     """
     if len(inputs) == len(names) == 1:
         return {inputs[0].name: next(iter(names))}
@@ -26,20 +26,20 @@ def columns_of(inputs: Sequence[InputFacts], names: Collection[str]) -> dict[str
 def asked_row(
     inputs: Sequence[InputFacts], columns: dict[str, str], content: Callable[[str, InputFacts], str | bytes]
 ) -> Row | Failure:
-    """What the host is asked, or why it cannot be asked.
+    """The row for the host, or why there is none.
 
     Args:
-        inputs: of the model.
-        columns: the column of each input, as `columns_of` has them.
-        content: gives the value in a column as the path of a file, or the bytes that one would hold; it raises
-            ValueError if it is neither.
+        inputs: the inputs of the model.
+        columns: the column of each input, as returned by `columns_of`.
+        content: returns the value in a column as the path of a file, or the bytes of one; raises ValueError if it is
+            neither.
     """
     row: dict[str, str | bytes] = {}
     try:
         for one in inputs:
             column = columns[one.name]
             value = content(column, one)
-            # An `.npz` has names of its own, so that it has none unless somebody gives it one.
+            # An `.npz` names its own arrays, so it has no name unless the user gives it one.
             is_nameless = column != one.name and isinstance(value, str) and value.endswith(".npz")
             row["" if is_nameless else one.name] = value
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The kinds of tables that a predictor takes and gives back: dicts of arrays, DataFrames of pandas, tables of Arrow."""
+"""The tables that a predictor accepts and returns: dicts of arrays, pandas DataFrames, Arrow tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Batch(Protocol):
-    """Some rows."""
+    """A batch of rows."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -29,24 +29,24 @@ class Batch(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
 
     def content(self, row: int, name: str, facts: InputFacts) -> str | bytes:
-        """A value as the path of a file, or the bytes that one would hold.
+        """A value as the path of a file, or the bytes of one.
 
         Raises:
-            ValueError: it is nothing that can be an input; the message says what it is.
+            ValueError: the value cannot be an input; the message describes it.
         """
 
     def extended(self, names: Sequence[str], results: Outputs, answers: Sequence[Answer], *, with_status: bool) -> Any:
-        """The same kind of table, with columns for the outputs, and before these for what became of the rows."""
+        """A table of the same type, with columns for the outputs and, if requested, for the status before them."""
 
 
 class ArraysBatch:
     """A dict of arrays (B, ...), or of lists of B values.
 
     Args:
-        columns: by their names.
+        columns: the columns by name.
 
     Raises:
         MapError: their lengths differ.
@@ -55,8 +55,8 @@ class ArraysBatch:
     def __init__(self, columns: Mapping[str, Any]) -> None:
         lengths = {str(name): len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
-            said = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            msg = f"the columns of the batch have different numbers of rows: {said}"
+            counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            msg = f"the columns of the batch have different numbers of rows: {counts}"
             raise MapError(msg)
         self._columns = columns
         self.names = list(columns)
@@ -80,17 +80,17 @@ class ArraysBatch:
 
 
 class FrameBatch:
-    """A pandas.DataFrame. Outputs that are arrays become objects in it.
+    """A pandas.DataFrame, in which outputs that are arrays become objects.
 
     Args:
         frame: the rows.
-        are_nested: whether arrays of two and more dimensions become lists of arrays, as Spark takes them.
+        are_nested: whether to convert arrays of two or more dimensions to lists of arrays, as Spark expects.
     """
 
     def __init__(self, frame: Any, *, are_nested: bool = False) -> None:
         self._frame = frame
         self._are_nested = are_nested
-        # A column of pandas gives numbers of Python where it is iterated, and these have lost their dtype.
+        # Iterating over a pandas column returns Python numbers, which have lost their dtype.
         self._values: dict[str, Sequence[Any]] = {}
         self.names = list(frame.columns)
         self.rows = len(frame)
@@ -153,21 +153,21 @@ class TableBatch:
 
 
 def batch_of(given: object) -> Batch:
-    """A table of any kind.
+    """Wrap a table of any supported type.
 
     Raises:
-        MapError: it is none.
+        MapError: the type is not supported.
     """
     if isinstance(given, pa.Table):
         return TableBatch(given)
-    # Nobody can have a DataFrame without pandas.
+    # Without pandas there are no DataFrames.
     if (pandas := sys.modules.get("pandas")) is not None and isinstance(given, pandas.DataFrame):
         return FrameBatch(given)
     if isinstance(given, Mapping):
         return ArraysBatch(given)
     msg = (
         f"the batch is of type {type(given).__name__}: expected a dict of arrays, a pandas.DataFrame or a "
-        "pyarrow.Table; `rows` takes a list of rows"
+        "pyarrow.Table; pass a list of rows to `rows`"
     )
     raise MapError(msg)
 

@@ -1,4 +1,4 @@
-"""The answers to several rows as arrays and as columns, an output at a time."""
+"""Converts the answers to several rows to arrays or columns, one for each output."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _BEFORE_OUTPUTS = 4  # id, input, status and error of a map's table
 
 
 class Outputs:
-    """Makes columns of answers.
+    """Builds columns from answers.
 
     Args:
         outputs: the outputs of the model.
 
     Attributes:
-        names: of the columns of the outputs, as a map's table has them.
+        names: the names of the output columns, as in a map's table.
     """
 
     def __init__(self, outputs: Sequence[OutputFacts]) -> None:
@@ -35,24 +35,24 @@ class Outputs:
         self.names: list[str] = self._columns.schema.names[_BEFORE_OUTPUTS:]
 
     def of_one_row(self, answer: Answer) -> Answer:
-        """The answer without the dimension of the rows, or a failure if it is one of several rows."""
+        """The answer without the row dimension, or a failure if it contains several rows."""
         return self._columns.fitted(answer)
 
     def arrays(self, answers: Sequence[Answer]) -> list[np.ndarray[Any, Any]]:
-        """An array for each output: stacked (B, ...), or of objects where the sizes of rows differ.
+        """An array for each output: stacked (B, ...), or an object array if the sizes of rows differ.
 
-        A row that failed is NaN, or 0 where the dtype has no NaN; among objects it is None.
+        A row that failed is NaN, or 0 if the dtype has no NaN; in an object array it is None.
 
         Args:
-            answers: of the rows, as `of_one_row` gives them.
+            answers: the answers to the rows, as returned by `of_one_row`.
         """
         return [self._array(place, answers) for place in range(len(self._columns.outputs))]
 
     def arrow(self, answers: Sequence[Answer]) -> list[pa.ChunkedArray]:
-        """A column for each output, of the types of a map's table. A row that failed is null.
+        """A column for each output, with the types of a map's table. A row that failed is null.
 
         Args:
-            answers: of the rows, as `of_one_row` gives them.
+            answers: the answers to the rows, as returned by `of_one_row`.
         """
         table = self._columns.table(0, [""] * len(answers), answers)
         columns: list[pa.ChunkedArray] = table.columns[_BEFORE_OUTPUTS:]
@@ -75,12 +75,12 @@ class Outputs:
 
 
 def as_array(array: Array) -> np.ndarray[Any, Any]:
-    """An output of a row as an array of its own, which can be written to."""
+    """An output of a row as a separate, writable array."""
     return np.frombuffer(bytearray(array.data), _numpy_dtype(array.dtype)).reshape(array.shape)
 
 
 def statuses(answers: Sequence[Answer]) -> tuple[list[str], list[str | None]]:
-    """The status of each row, which is `ok` or the name of one of the host's codes, and its message, if it failed."""
+    """The status of each row, which is `ok` or the name of a host exit code, and its error message or None."""
     failures = [answer.failure for answer in answers]
     return (
         [OK if failure is None else failure.status for failure in failures],
@@ -89,5 +89,5 @@ def statuses(answers: Sequence[Answer]) -> tuple[list[str], list[str | None]]:
 
 
 def _numpy_dtype(name: str) -> np.dtype[Any]:
-    # As answers have it: NumPy has neither of these, and they arrive as float32.
+    # NumPy has neither of these dtypes; hosts return them as float32.
     return np.dtype(np.float32 if name.startswith(("bfloat", "float8")) else name)

@@ -35,28 +35,28 @@ _MODES = ("raise", "keep")
 
 
 class Predictor:
-    """Runs a bundle on batches of rows, in whatever process it is called.
+    """Runs a bundle on batches of rows, in any process that calls it.
 
-    The model runs in a host, a process of its own without Python, which loads the bundle once: at the first call in a
-    process, for all predictors there with the same arguments; that of a bundle for a GPU on the first one.
-    An operator that crashes costs the row that it computed. The host ends when the last predictor that uses it is gone,
-    or with its process; where a predictor came as a pickle, with its process alone, because more will come. A forked
-    process starts its own. Threads take turns.
+    The model runs in a host, a separate process without Python, which loads the bundle once: at the first call in a
+    process, for all predictors there with the same arguments. The host of a bundle for a GPU uses the first GPU. If an
+    operator crashes, only the row that it computed fails. The host exits when the last predictor that uses it is
+    deleted, or with its process. The host of an unpickled predictor exits only with its process, because more
+    predictors will follow. A forked process starts its own host. Threads take turns.
 
-    Inputs are the columns named as the model's inputs; a lone column of another name serves a lone input. A value is a
-    path or URL, the bytes of a file, or an array of numbers, with or without the leading dimension of rows. Relative
-    paths begin at the folder in which the predictor was made. Outputs are those of `opwright map`, bit for bit, for the
-    same rows in the same batches.
+    Inputs are the columns with the names of the model's inputs; a single column may have any name if the model has a
+    single input. A value is a path or URL, the bytes of a file, or an array of numbers, with or without the leading row
+    dimension. Relative paths start from the folder in which the predictor was created. Outputs are bitwise identical to
+    those of `opwright map` for the same rows in the same batches.
 
     Args:
-        bundle: a folder that `opwright ship` wrote. Where several machines use it, it has the same path on each.
-        threads: how many threads one run of the model computes with.
-        batch: how many rows run together, of those of one call.
+        bundle: a folder that `opwright ship` wrote. If several machines use it, it must have the same path on each.
+        threads: the number of threads that one run of the model uses.
+        batch: the number of rows of one call that run together.
         on_error: `raise` raises the error of the first row that failed. `keep` adds a column `status`, which is `ok` or
-            the name of a code of the host, and a column `error`, one line or None. The outputs of a row that failed are
-            NaN, or 0 where the dtype has no NaN; None in an array of objects, and null in a Table.
-        memory: how many bytes of memory the host may have; None for no limit.
-        timeout_s: end a host that gives no answer within this many seconds; its row fails. None for no limit.
+            the name of a host exit code, and a column `error`, one line or None. The outputs of a row that failed are
+            NaN, or 0 if the dtype has no NaN; None in an object array, and null in a Table.
+        memory: the memory limit of the host in bytes; None for no limit.
+        timeout_s: stop a host that does not answer within this time, in seconds; its row fails. None for no limit.
 
     Raises:
         BundleError: the bundle is not valid.
@@ -107,20 +107,20 @@ class Predictor:
 
     @property
     def pid(self) -> int | None:
-        """The number of the host's process; None while none runs for this process."""
+        """The process ID of the host; None if none runs for this process."""
         return self._host.pid if self._host is not None and self._host.is_usable else None
 
     def start(self) -> None:
-        """Start the host of this process now, not at the first call.
+        """Start the host of this process now instead of at the first call.
 
         Raises:
-            MapError: it does not start.
-            ToolchainError: there is none, and none can be built here.
+            MapError: the host does not start.
+            ToolchainError: there is no host, and it cannot be built here.
         """
         self._running().start()
 
     def close(self) -> None:
-        """End the host of this process, for all predictors that use it; the next call starts another."""
+        """Stop the host of this process, for all predictors that use it; the next call starts another one."""
         if self._host is not None and self._host.is_usable:
             self._host.close()
         self._host = None
@@ -130,48 +130,48 @@ class Predictor:
     @overload
     def __call__(self, batch: _T) -> _T: ...
     def __call__(self, batch: Any) -> Any:
-        """A batch with columns for the outputs of the model; its own columns remain as they are.
+        """Add columns for the outputs of the model to a batch, whose own columns stay unchanged.
 
-        Columns have the names that `opwright map` gives them: those of the outputs, with `_output` behind them while
-        the name is taken.
+        Columns have the same names as in `opwright map`: those of the outputs, with `_output` appended as long as the
+        name is taken.
 
         Args:
             batch: a dict of arrays (B, ...) or lists; a pandas.DataFrame; or a pyarrow.Table.
 
         Returns:
-            The same kind. In a dict, an output is an array (B, ...), of objects if the sizes of rows differ. In a
-            DataFrame, it is a column of numbers or of arrays. In a Table, it has the type of a map's table.
+            A batch of the same type. In a dict, an output is an array (B, ...), or an object array if the sizes of rows
+            differ. In a DataFrame, it is a column of numbers or arrays. In a Table, it has the type of a map's table.
 
         Raises:
-            MapError: a row failed and `on_error` is `raise`; the batch has no column for an input, or a column with the
-                name of a new one; or the host does not start.
+            MapError: a row failed and `on_error` is `raise`; the batch lacks a column for an input, or has a column
+                with the name of a new one; or the host does not start.
         """
         return self._extended(batch_of(batch))
 
     def map_pandas(self, frames: Iterable[Any]) -> Iterator[Any]:
-        """Yields DataFrames with columns for the outputs, for `pyspark.sql.DataFrame.mapInPandas`.
+        """Yield DataFrames with columns for the outputs, for `pyspark.sql.DataFrame.mapInPandas`.
 
-        An output of two or more dimensions becomes lists of arrays, which Spark takes for arrays of arrays.
+        An output of two or more dimensions becomes lists of arrays, which Spark converts to arrays of arrays.
 
         Args:
             frames: pandas.DataFrames.
 
         Raises:
-            MapError: as a call.
+            MapError: as in a call.
         """
         for frame in frames:
             yield self._extended(FrameBatch(frame, are_nested=True))
 
     def rows(self, rows: Iterable[Any]) -> list[dict[str, Any]]:
-        """The outputs of each row.
+        """Compute the outputs of each row.
 
         Args:
-            rows: dicts of values by the names of the inputs, in which other names do not matter; or values for a lone
+            rows: dicts of values by the names of the inputs, in which other names are ignored; or values for a single
                 input.
 
         Returns:
-            For each row its outputs by their names, arrays without the dimension of rows. Where `on_error` is `keep`,
-            `status` and `error` too, and None for the outputs of a row that failed.
+            For each row its outputs by name, arrays without the row dimension. If `on_error` is `keep`, also `status`
+            and `error`, and None for the outputs of a row that failed.
 
         Raises:
             MapError: a row failed and `on_error` is `raise`, or the host does not start.
@@ -191,19 +191,19 @@ class Predictor:
         ]
 
     def collate(self, samples: Sequence[Any]) -> Any:
-        """The outputs for the samples of a Dataset as tensors, for the `collate_fn` of a PyTorch DataLoader.
+        """Compute the outputs of a Dataset's samples as tensors, for the `collate_fn` of a PyTorch DataLoader.
 
         Args:
-            samples: each a value for a lone input, or a dict with values by the names of the inputs; or a tuple of
-                one of these and what belongs to it, such as a label.
+            samples: each a value for a single input, or a dict with values by the names of the inputs; or a tuple of
+                one of these and further values, such as a label.
 
         Returns:
-            A dict of tensors (B, ...) by the names of the outputs, a list of tensors if the sizes of rows differ. What
-            else a dict has, but for the inputs, and what else a tuple has, is collated as PyTorch does it. Where
+            A dict of tensors (B, ...) by the names of the outputs, or lists of tensors if the sizes of rows differ.
+            Other entries of a dict, except the inputs, and other elements of a tuple are collated as PyTorch does. If
             `on_error` is `keep`, `status` and `error` are lists.
 
         Raises:
-            MapError: as a call.
+            MapError: as in a call.
         """
         given = Samples(samples, [one.name for one in self._facts.inputs])
         results = Outputs(self._facts.outputs)
@@ -229,7 +229,7 @@ class Predictor:
 
     def _names_of_outputs(self, results: Outputs, taken: Sequence[str]) -> list[str]:
         if self._keeps_errors and (present := [name for name in (STATUS, ERROR) if name in taken]):
-            msg = f"the batch has a column {present[0]} already, which on_error='keep' adds: rename it, or leave it out"
+            msg = f"the batch already has a column {present[0]}, which on_error='keep' adds: rename it, or remove it"
             raise MapError(msg)
         names: list[str] = []
         for name in results.names:
@@ -253,7 +253,7 @@ class Predictor:
         for row, answer in enumerate(answers):
             if answer.failure is not None and not self._keeps_errors:
                 status, message = answer.failure
-                msg = f"row {row}: {message} ({status}). With on_error='keep' it becomes a row with its error"
+                msg = f"row {row}: {message} ({status}). Pass on_error='keep' to write a row with its error instead"
                 raise MapError(msg)
         return answers
 

@@ -1,4 +1,4 @@
-"""Hosts that live as long as this process needs them: one for each bundle and its settings, started at first use."""
+"""Hosts that run as long as this process needs them: one for each bundle and its settings, started at first use."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 class HostSettings(NamedTuple):
-    """What decides which host a predictor uses.
+    """The settings that select the host of a predictor.
 
     Attributes:
         bundle: the folder of the bundle.
         digest: the SHA-256 of its manifest.
-        threads: how many threads one run computes with.
-        memory_bytes: how much memory it may use; None for no limit.
-        timeout_s: end it if it gives no answer for so long; None for no limit.
-        folder: where relative paths begin.
+        threads: the number of threads that one run uses.
+        memory_bytes: its memory limit; None for no limit.
+        timeout_s: stop the host if it does not answer within this time; None for no limit.
+        folder: the folder that relative paths start from.
     """
 
     bundle: str
@@ -45,22 +45,22 @@ class HostSettings(NamedTuple):
 
 
 class ResidentHost:
-    """A host that answers one call after the other, from any thread of the process that made it.
+    """A host that answers calls one after the other, from any thread of the process that created it.
 
     Args:
-        settings: of the host.
-        facts: the bundle.
+        settings: the settings of the host.
+        facts: the facts about the bundle.
 
     Raises:
-        MapError: the bundle has changed since the settings were made.
-        ToolchainError: there is no host, and none can be built here.
+        MapError: the bundle has changed since the settings were created.
+        ToolchainError: there is no host, and it cannot be built here.
     """
 
     def __init__(self, settings: HostSettings, facts: BundleFacts) -> None:
         bundle, folder = Path(settings.bundle), Path(settings.folder)
         _check_same(bundle, settings.digest)
         command = host_command(bundle, facts)
-        # On another machine the folder may not exist; a relative path is then one that cannot be read.
+        # On another machine the folder may not exist; a relative path then cannot be read.
         folder = folder if folder.is_dir() else Path("/")
         limits = Limits(settings.memory_bytes, settings.timeout_s)
         self._turn = threading.Lock()
@@ -70,45 +70,45 @@ class ResidentHost:
 
     @property
     def pid(self) -> int | None:
-        """The number of the host's process; None while none runs."""
+        """The process ID of the host; None if none runs."""
         return self._isolation.pid
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is neither closed nor another process's, of which this one is a fork."""
+        """Whether it is not closed, and does not belong to the parent process of this fork."""
         return self._end.alive
 
     def answers(self, rows: Iterable[Row | Failure], batch: int) -> list[Answer]:
-        """The answer to each row, in their order. A failure is its own answer.
+        """The answer to each row, in order. The answer to a failure is the failure itself.
 
         Args:
-            rows: what the host is asked.
-            batch: how many rows run together; those of failures are left out.
+            rows: the rows to send to the host.
+            batch: the number of rows that run together; failures are not sent.
 
         Raises:
-            MapError: the host does not start, or a remote file cannot be read for a reason that is not the row's.
+            MapError: the host does not start, or a remote file cannot be read for a reason unrelated to the row.
         """
         with self._turn:
             try:
                 groups = _batches(self._loader.filled(rows), batch)
                 return [answer for answers in self._isolation.answers_to_all(groups) for answer in answers]
             except BaseException:
-                # It may still answer what nobody waits for any more.
+                # It may still be sending answers that no caller expects any more.
                 self._isolation.close()
                 raise
 
     def start(self) -> None:
-        """Start it, if it does not run.
+        """Start the host, unless it runs.
 
         Raises:
-            MapError: it does not start.
+            MapError: the host does not start.
         """
         with self._turn:
             for _ in self._isolation.answers(()):
                 pass
 
     def close(self) -> None:
-        """End the host, when a call of another thread has its answers."""
+        """Stop the host, after a call of another thread has received its answers."""
         with self._turn:
             self._end()
 
@@ -119,9 +119,9 @@ class ResidentHost:
 
 
 class _Registry:
-    """The hosts of this process by what decides them.
+    """The hosts of this process, keyed by their settings.
 
-    A host ends when the last predictor that uses it is gone, and when the process exits.
+    A host exits when the last predictor that uses it is deleted, and when the process exits.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class _Registry:
             return host
 
     def after_fork(self) -> None:
-        """Give back what belongs to the parent process: its hosts, and a lock that one of its threads may hold."""
+        """Drop what belongs to the parent process: its hosts, and a lock that one of its threads may hold."""
         self._turn = threading.Lock()
         for host in self._hosts.values():
             host.forget()
@@ -156,13 +156,13 @@ def resident_host(settings: HostSettings, facts: BundleFacts, *, keep: bool) -> 
     """The host of this process for these settings.
 
     Args:
-        settings: of the host.
-        facts: the bundle.
-        keep: until the process exits, even if no predictor is left: another one will come.
+        settings: the settings of the host.
+        facts: the facts about the bundle.
+        keep: whether to keep it until the process exits, even without predictors, because another one will follow.
 
     Raises:
-        MapError: the bundle has changed since the settings were made.
-        ToolchainError: there is no host, and none can be built here.
+        MapError: the bundle has changed since the settings were created.
+        ToolchainError: there is no host, and it cannot be built here.
     """
     return _registry.host(settings, facts, keep=keep)
 
@@ -181,7 +181,7 @@ def _check_same(bundle: Path, digest: str) -> None:
         msg = f"{bundle} cannot be read here ({error.strerror}): expected the bundle at the same path on each machine"
         raise MapError(msg) from error
     if found != digest:
-        msg = f"{bundle} has changed since the predictor was made: make a new one"
+        msg = f"{bundle} has changed since the predictor was created: create a new one"
         raise MapError(msg)
 
 

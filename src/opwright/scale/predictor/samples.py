@@ -1,4 +1,4 @@
-"""Samples of a PyTorch Dataset: what of them the model takes, and what is collated beside its outputs."""
+"""The samples of a PyTorch Dataset, split into the model's inputs and the values to collate with its outputs."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Samples:
     """The samples of one batch.
 
     Args:
-        samples: each a value or a dict; or a tuple, of which that is the first.
+        samples: each a value or a dict, or a tuple with one of these as its first element.
         inputs: the names of the inputs of the model.
 
     Attributes:
         rows: the values and dicts.
-        other_names: what else the dicts have.
+        other_names: the other keys of the dicts.
 
     Raises:
-        MapError: only some are tuples, or one is empty.
+        MapError: only some samples are tuples, or one is empty.
     """
 
     def __init__(self, samples: Sequence[Any], inputs: Sequence[str]) -> None:
@@ -41,11 +41,11 @@ class Samples:
         self.other_names = [] if is_lone else [name for name in names if name not in inputs]
 
     def collated(self, states: Mapping[str, list[Any]], outputs: Mapping[str, np.ndarray[Any, Any]]) -> Any:
-        """What the DataLoader yields.
+        """The batch that the DataLoader yields.
 
         Args:
-            states: what became of the rows.
-            outputs: an array for each output, of objects if the sizes of rows differ.
+            states: the status columns of the rows.
+            outputs: an array for each output; an object array if the sizes of rows differ.
         """
         from torch.utils.data import default_collate
 

@@ -1,4 +1,4 @@
-"""What a host is asked for a value of Python: the path of a file, or the bytes that such a file would hold."""
+"""Converts a Python value for a host: to the path of a file, or to the bytes of one."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _EXPECTED = "expected a path, the bytes of a file, or an array of numbers"
 
 
 def content_of(value: object, facts: InputFacts) -> str | bytes:
-    """A path as a text, or the bytes of a file.
+    """A path as a string, or the bytes of a file.
 
     Args:
-        value: a path or URL; the bytes of a file; an array, a tensor or numbers, with or without the dimension of rows;
-            or a mapping with `bytes` and `path`, as datasets have pictures.
-        facts: the input that it is for. Numbers of Python, which have no dtype, take its dtype.
+        value: a path or URL; the bytes of a file; an array, a tensor or numbers, with or without the row dimension;
+            or a mapping with `bytes` and `path`, which is how datasets store pictures.
+        facts: the input that the value is for. Python numbers, which have no dtype, are converted to its dtype.
 
     Raises:
-        ValueError: it is none of these; the message says what it is.
+        ValueError: the value is none of these; the message describes it.
     """
     if isinstance(value, Mapping) and {"bytes", "path"} <= value.keys():
         value = value["path"] if value["bytes"] is None else value["bytes"]
     if type(value) is np.bytes_:
-        msg = f"the input {facts.name} is of NumPy's dtype S, which drops zeros at the end of bytes: take dtype=object"
+        msg = f"the input {facts.name} has NumPy's dtype S, which drops trailing zero bytes: use dtype=object"
         raise ValueError(msg)
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
@@ -42,32 +42,32 @@ def content_of(value: object, facts: InputFacts) -> str | bytes:
 
 def _array(value: Any, facts: InputFacts) -> np.ndarray[Any, Any]:
     if value is None or _is_nan(value, facts):
-        msg = f"the input {facts.name} holds no value: {_EXPECTED}"
+        msg = f"the input {facts.name} has no value: {_EXPECTED}"
         raise ValueError(msg)
-    if hasattr(value, "detach"):  # a tensor, which may need a gradient or lie on a GPU
+    if hasattr(value, "detach"):  # a tensor, which may require a gradient or be on a GPU
         value = value.detach().cpu()
     try:
         if not hasattr(value, "__array__"):
             value = np.array(value, dtype=_own_dtype(value) or facts.dtype)
         array = np.asarray(value)
-        if array.dtype.kind == "O":  # lists of lists, as pandas has them
+        if array.dtype.kind == "O":  # lists of lists, how pandas stores them
             array = np.array(array.tolist(), dtype=_own_dtype(array.tolist()) or facts.dtype)
     except (ValueError, TypeError, OverflowError) as error:
-        msg = f"the input {facts.name} is of type {type(value).__name__}: {_EXPECTED} ({error})"
+        msg = f"the input {facts.name} has type {type(value).__name__}: {_EXPECTED} ({error})"
         raise ValueError(msg) from error
     if array.dtype.kind not in "biufc":
-        msg = f"the input {facts.name} is an array of the dtype {array.dtype}: {_EXPECTED}"
+        msg = f"the input {facts.name} is an array of dtype {array.dtype}: {_EXPECTED}"
         raise ValueError(msg)
     return array
 
 
 def _is_nan(value: object, facts: InputFacts) -> bool:
-    """Whether it is how pandas marks a value that is missing; a number is one only for an input of single numbers."""
+    """Whether it is pandas' mark of a missing value; for an input of single numbers, NaN is a number."""
     return isinstance(value, float) and math.isnan(value) and len(facts.dims) > 1
 
 
 def _own_dtype(value: object) -> np.dtype[Any] | None:
-    """The dtype of the first number in nested lists; None for a number of Python."""
+    """The dtype of the first number in nested lists; None for a Python number."""
     while isinstance(value, (list, tuple)) and value:
         value = value[0]
     dtype = getattr(value, "dtype", None)

@@ -1,1 +1,1 @@
-"""The folder of results: its files, and what is done."""
+"""The folder of results: its files, and which shards are done."""

@@ -1,4 +1,4 @@
-"""The table of a map: a row for each input, with a column for each output."""
+"""The table of a map: one row for each input, with one column for each output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OK = "ok"
 _OWN = (pa.field("id", pa.int64(), nullable=False), pa.field("input", pa.string(), nullable=False))
 _OUTCOME = (pa.field("status", pa.string(), nullable=False), pa.field("error", pa.string()))
-# By the dtypes that answers have. Arrow has no complex numbers: each is two numbers, in a last dimension of their own.
+# Keyed by the dtypes of answers. Arrow has no complex numbers: each becomes two numbers in an extra last dimension.
 _TYPES: dict[str, tuple[pa.DataType, int]] = {
     "bool": (pa.uint8(), 1),
     "uint8": (pa.uint8(), 1),
@@ -40,9 +40,9 @@ _TYPES: dict[str, tuple[pa.DataType, int]] = {
 class Columns:
     """The columns of a map's table.
 
-    The dimension of the rows, which is 1 for one row, is left out. An output that has the same sizes for every row
-    becomes a tensor column: a list of fixed size for one dimension, and Arrow's `fixed_shape_tensor` over such a list
-    for more. Any other, and one without elements, becomes a struct of `shape` and `data`.
+    The row dimension, which is 1 for one row, is removed. An output with the same sizes for every row becomes a tensor
+    column: a list of fixed size for one dimension, and Arrow's `fixed_shape_tensor` over such a list for more. Other
+    outputs, and those without elements, become a struct of `shape` and `data`.
 
     Args:
         outputs: the outputs of the model.
@@ -60,12 +60,12 @@ class Columns:
         self.schema = pa.schema([*_OWN, *_OUTCOME, *fields])
 
     def table(self, first: int, inputs: Sequence[str], answers: Sequence[Answer]) -> pa.Table:
-        """The rows of some inputs.
+        """Build the rows of consecutive inputs.
 
         Args:
-            first: the id of the first one.
-            inputs: the inputs, by their names.
-            answers: what became of each, as `fitted` gives it.
+            first: the id of the first input.
+            inputs: the names of the inputs.
+            answers: the answer to each input, as returned by `fitted`.
         """
         failures = [answer.failure for answer in answers]
         columns: list[pa.Array] = [
@@ -80,13 +80,13 @@ class Columns:
         return pa.table(columns, schema=self.schema)
 
     def fitted(self, answer: Answer) -> Answer:
-        """The answer without the dimension of the rows, or a failure if it is one of several rows."""
+        """The answer without the row dimension, or a failure if it contains several rows."""
         arrays = []
         for output, has_row, array in zip(self.outputs, self._has_row, answer.outputs, strict=False):
             if has_row and array.shape[:1] != (1,):
                 message = (
-                    f"the output {output.name} has the shape {array.shape}, for {array.shape[0]} rows: give each row "
-                    "an input of its own"
+                    f"the output {output.name} has the shape {array.shape}, for {array.shape[0]} rows: pass each row "
+                    "as a separate input"
                 )
                 return Answer(failure=Failure("output_unwritable", message))
             arrays.append(Array(array.dtype, array.shape[1:], array.data) if has_row else array)
@@ -94,18 +94,18 @@ class Columns:
 
 
 def free_name(name: str, taken: Container[str]) -> str:
-    """The name of an output's column: its own, with `_output` behind it while that is taken."""
+    """The name of an output's column: its own, with `_output` appended as long as it is taken."""
     while name in taken:
         name += "_output"
     return name
 
 
 def _stored(output: OutputFacts) -> OutputFacts:
-    """The output as its column has it."""
+    """The output as its column stores it."""
     shape, rank = output.shape, output.rank
     if output.has_row:
         shape, rank = None if shape is None else shape[1:], rank - 1
-    # Arrow has no lists of fixed size 0: such an output is stored as one whose sizes differ.
+    # Arrow has no lists of fixed size 0: such an output is stored like one whose sizes differ.
     return replace(output, shape=None if shape and 0 in shape else shape, rank=rank)
 
 

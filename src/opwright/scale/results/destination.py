@@ -1,4 +1,4 @@
-"""Where the results of a map go: a folder, or any URL that fsspec knows. Files appear there whole or not at all."""
+"""The destination of a map's results: a folder, or any URL that fsspec supports. Files are written atomically."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Destination:
     """A folder for results.
 
     Args:
-        text: its path, or a URL for fsspec.
+        text: its path, or an fsspec URL.
 
     Raises:
         MapError: no file system is installed for the URL.
@@ -46,7 +46,7 @@ class Destination:
         return Destination, (self.text if self._folder is None else str(self._folder),)
 
     def names(self) -> list[str]:
-        """The names of the files at the top of the folder, in no order; none if it does not exist."""
+        """The names of the files at the top of the folder, in any order; empty if it does not exist."""
         with contextlib.suppress(FileNotFoundError):
             if self._folder is not None:
                 with telling(str(self), "listed"), os.scandir(self._folder) as entries:
@@ -58,10 +58,10 @@ class Destination:
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
-        """The file `name`, open to be read from any place in it.
+        """Open the file `name` for reading, with random access.
 
         Raises:
-            FileNotFoundError: it does not exist.
+            FileNotFoundError: the file does not exist.
         """
         if self._folder is not None:
             with (self._folder / name).open("rb") as file:
@@ -71,10 +71,10 @@ class Destination:
             yield cast("IO[bytes]", remote)
 
     def read(self, name: str) -> bytes | None:
-        """What the file `name` holds; None if it does not exist.
+        """The contents of the file `name`; None if it does not exist.
 
         Raises:
-            MapError: it cannot be read.
+            MapError: the file cannot be read.
         """
         with contextlib.suppress(FileNotFoundError), telling(f"{self}/{name}", "read"), self.open(name) as file:
             return file.read()
@@ -82,10 +82,10 @@ class Destination:
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """A local path at which to write what becomes the file `name` at the end, unless an exception is raised.
+        """A local path to write to, which becomes the file `name` on exit unless an exception is raised.
 
         Raises:
-            MapError: it cannot be written.
+            MapError: the file cannot be written.
         """
         if self._folder is None:
             with tempfile.TemporaryDirectory(prefix="opwright-map-") as folder:
@@ -101,15 +101,15 @@ class Destination:
             yield draft
             put(draft, self._folder / name)
         except OSError as error:
-            msg = f"{self}/{name} cannot be written: {reason_of(error)}. Resume the map when it can"
+            msg = f"{self}/{name} cannot be written: {reason_of(error)}. Resume the map when it can be written"
             raise MapError(msg) from error
         finally:
             draft.unlink(missing_ok=True)
 
     def remove_drafts(self) -> None:
-        """Remove what killed processes left behind. Only one driver at a time may do so."""
+        """Remove the remains of killed processes. Only one driver at a time may do this."""
         if self._folder is not None and (drafts := self._folder / DRAFTS_NAME).is_dir():
             for left in drafts.iterdir():
                 left.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # a worker of a driver that was killed is still at work
+            with contextlib.suppress(OSError):  # a worker of a killed driver is still running
                 drafts.rmdir()

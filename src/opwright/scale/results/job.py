@@ -1,4 +1,4 @@
-"""The record of a map: what decides its results, and which shards it has."""
+"""The record of a map: the settings that determine its results, and its shards."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the results of a map, beside its bundle and its inputs.
+    """The settings that determine the results of a map, besides its bundle and its inputs.
 
     Attributes:
         host: the version of PyTorch that runs the bundle.
-        batch: how many rows run together.
-        threads: how many threads one run computes with.
-        columns: the column of an input in tables, by the name of the input, where it has another name.
-        shard_rows: how many rows a shard has; None where it follows from the number of inputs.
+        batch: the number of rows that run together.
+        threads: the number of threads that one run uses.
+        columns: the column of each input in tables, keyed by the input's name, where the two names differ.
+        shard_rows: the number of rows of a shard; None if it follows from the number of inputs.
     """
 
     host: str
@@ -53,12 +53,12 @@ class Job:
 
     Attributes:
         bundle: the digest of the bundle.
-        host: the version of PyTorch that runs it, or `bundle` for one with a host of its own.
-        batch: how many rows run together.
-        threads: how many threads one run computes with.
-        columns: the column of an input in tables, by the name of the input, where it has another name.
-        shard_rows: how many rows a shard has; the last one has what is left.
-        folder: where relative paths of inputs begin.
+        host: the version of PyTorch that runs it, or `bundle` for one that contains its own host.
+        batch: the number of rows that run together.
+        threads: the number of threads that one run uses.
+        columns: the column of each input in tables, keyed by the input's name, where the two names differ.
+        shard_rows: the number of rows of a shard; the last shard has the remaining rows.
+        folder: the folder that relative paths of inputs start from.
         inputs: the number of inputs.
         shards: the digest of the inputs of each shard.
     """
@@ -79,22 +79,22 @@ class Job:
 
 
 def read_job(destination: Destination) -> Job | None:
-    """The record of the map whose results are in `destination`; None if there is none.
+    """Read the record of the map whose results are in `destination`; None if there is none.
 
     Raises:
-        MapError: it is not valid.
+        MapError: the record is not valid.
     """
     text = destination.read(JOB_NAME)
     if text is None:
         return None
     try:
-        said: dict[str, Any] = json.loads(text)
-        number = said.pop("format")
-        job = Job(**{**said, "shards": tuple(said["shards"])})
+        fields: dict[str, Any] = json.loads(text)
+        number = fields.pop("format")
+        job = Job(**{**fields, "shards": tuple(fields["shards"])})
         _check(job, number)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         msg = (
-            f"{destination}/{JOB_NAME} is not the record of a map that this opwright reads: name another folder for "
+            f"{destination}/{JOB_NAME} is not a record of a map that this opwright supports: use another folder for "
             "the results"
         )
         raise MapError(msg) from error
@@ -102,23 +102,23 @@ def read_job(destination: Destination) -> Job | None:
 
 
 def check_same(recorded: Job, bundle: str, settings: Settings, destination: Destination) -> None:
-    """Check that a map can go on where another one stopped.
+    """Check that a map can continue where an earlier run stopped.
 
     Args:
-        recorded: the record of the one that stopped.
-        bundle: the digest of the bundle of the one that is to go on.
+        recorded: the record of the run that stopped.
+        bundle: the digest of the bundle of the resuming run.
         settings: its settings.
-        destination: where the results are, for the message.
+        destination: the folder of results, for the message.
 
     Raises:
-        MapError: something that decides the results has changed.
+        MapError: something that determines the results has changed.
     """
     for name, value in {"bundle": bundle, **dataclasses.asdict(settings)}.items():
         before = getattr(recorded, name)
         if value is not None and before != value:
             msg = (
-                f"{destination} cannot be resumed: {_WORDS[name]} was {before}, and is {value} now, so that results "
-                "would differ. Resume with what the map began with, or name another folder for the results"
+                f"{destination} cannot be resumed: {_WORDS[name]} was {before}, and is now {value}, so results would "
+                "differ. Resume with the original setting, or use another folder for the results"
             )
             raise MapError(msg)
 

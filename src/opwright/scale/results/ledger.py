@@ -1,4 +1,4 @@
-"""What is done of a map: each shard of its results is there as a whole, or not at all."""
+"""Which shards of a map are done: the file of each is either complete or missing."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _READERS = 16
 
 
 class Shard(NamedTuple):
-    """Some of the inputs, one after the other, and the file of their results.
+    """Consecutive inputs, and the file of their results.
 
     Attributes:
-        number: its place among the shards.
+        number: its position among the shards.
         first: the id of its first input.
-        rows: how many inputs it has.
-        name: the name of its file: its number, and a digest of its inputs.
+        rows: the number of its inputs.
+        name: the name of its file, made of its number and a digest of its inputs.
     """
 
     number: int
@@ -36,7 +36,7 @@ class Shard(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A shard that is done, and how many of its rows failed."""
+    """A shard that is done, and the number of its rows that failed."""
 
     shard: Shard
     failed: int
@@ -45,12 +45,11 @@ class Done(NamedTuple):
 class Ledger:
     """The shards of a map.
 
-    What is done is written nowhere but in the names of the files that are there. So nothing can be done and not
-    recorded, or recorded and not done.
+    Only the names of the existing files record what is done, so the record and the results cannot disagree.
 
     Args:
         job: the map.
-        destination: where its results are.
+        destination: the folder of results.
     """
 
     def __init__(self, job: Job, destination: Destination) -> None:
@@ -58,25 +57,25 @@ class Ledger:
         self._destination = destination
 
     def shard(self, number: int) -> Shard:
-        """The shard of this number."""
+        """The shard with this number."""
         first = number * self._job.shard_rows
         rows = min(self._job.shard_rows, self._job.inputs - first)
         return Shard(number, first, rows, f"part-{number:08d}-{self._job.shards[number]}.parquet")
 
     def done(self) -> list[Done]:
-        """The shards that are done, in their order. A file that is damaged does not count."""
+        """The shards that are done, in order. Damaged files do not count."""
         there = set(self._destination.names())
         shards = [shard for shard in self._all() if shard.name in there]
         with ThreadPoolExecutor(_READERS) as readers:
             return [done for done in readers.map(self._read, shards) if done is not None]
 
     def missing(self, done: Iterable[Done]) -> list[Shard]:
-        """The other shards, in their order."""
+        """The remaining shards, in order."""
         numbers = {one.shard.number for one in done}
         return [shard for shard in self._all() if shard.number not in numbers]
 
     def find(self, shard: Shard) -> Done | None:
-        """The shard, if it is done."""
+        """The shard if it is done, else None."""
         return self._read(shard)
 
     def _all(self) -> Iterator[Shard]:

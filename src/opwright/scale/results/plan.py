@@ -1,4 +1,4 @@
-"""The plan of a map: all its inputs in their order, in a file beside the results."""
+"""The plan of a map: all its inputs in order, in a file next to the results."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from opwright.scale.inputs.item import Item
+from opwright.scale.parquet import open_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
     from typing import IO
 
 _GROUP_ROWS = 4096
-# Names of files as bytes: they need not be UTF-8.
+# File names as bytes, because they need not be UTF-8.
 _SCHEMA = pa.schema([("input", pa.binary()), ("files", pa.string()), ("table", pa.binary()), ("row", pa.int64())])
 
 
 def write_plan(items: Iterable[Item], path: Path, found: Callable[[int], None]) -> int:
-    """Write the plan to a file, and return the number of inputs; `found` is called with it on the way."""
+    """Write the plan to a file, and return the number of inputs; `found` is called with the number so far."""
     count = 0
     waiting = iter(items)
     with pq.ParquetWriter(path, _SCHEMA) as writer:
@@ -40,17 +41,17 @@ def write_plan(items: Iterable[Item], path: Path, found: Callable[[int], None]) 
 
 
 class Plan:
-    """A plan that is there.
+    """An existing plan.
 
     Args:
-        file: the plan, open to be read from any place in it.
+        file: the plan, open for reading with random access.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file = pq.ParquetFile(file)
+        self._file = open_parquet(file)
 
     def items(self, first: int, count: int) -> list[Item]:
-        """`count` inputs from the one with the id `first` on."""
+        """The `count` inputs that start with the id `first`."""
         group, start = divmod(first, _GROUP_ROWS)
         last = (first + count - 1) // _GROUP_ROWS
         table = self._file.read_row_groups(range(group, last + 1), use_threads=False).slice(start, count)
@@ -63,7 +64,7 @@ class Plan:
 
 
 def shard_digests(items: Iterable[Item], rows: int) -> Iterator[str]:
-    """Yields the digest of each `rows` inputs."""
+    """Yield the digest of each group of `rows` inputs."""
     waiting = iter(items)
     while shard := list(itertools.islice(waiting, rows)):
         yield hashlib.sha256(json.dumps(shard).encode("ascii")).hexdigest()[:16]

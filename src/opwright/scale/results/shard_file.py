@@ -1,4 +1,4 @@
-"""Writes the file of a shard: Parquet, in groups of rows that bound how much is in memory."""
+"""Writes the file of a shard as Parquet, in row groups that bound the memory in use."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from opwright.scale.rows import Answer
 
 _GROUP_BYTES = 2**26
-# About what a row takes until it is written, beside its arrays.
+# The approximate memory of a row until it is written, without its arrays.
 _ROW_BYTES = 512
 
 
 class ShardFile:
-    """A file that is being written.
+    """The file of a shard while it is written.
 
     Args:
-        path: where.
-        columns: of the table.
+        path: the path to write to.
+        columns: the columns of the table.
         first: the id of its first row.
     """
 
@@ -47,13 +47,13 @@ class ShardFile:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left, and how many rows failed."""
+        """Write the remaining rows, and the number of rows that failed."""
         self._flush()
         self._writer.add_key_value_metadata({FAILED_KEY: str(self.failed).encode()})
         self._writer.close()
 
     def abandon(self) -> None:
-        """Close the file, whatever it holds."""
+        """Close the file, whatever it contains."""
         self._writer.close()
 
     def _flush(self) -> None:

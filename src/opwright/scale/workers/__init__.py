@@ -1,1 +1,1 @@
-"""Drives hosts, and starts them again."""
+"""Drives hosts, and restarts them."""

@@ -1,4 +1,4 @@
-"""The GPUs of this machine that a host may use, from the driver: a worker has no PyTorch to ask."""
+"""The GPUs of this machine that a host may use, queried from the driver because workers have no PyTorch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DRIVER = "libcuda.so.1"
 
 
 def gpus(driver: str = _DRIVER) -> tuple[str, ...]:
-    """The names of the GPUs, as the environment variable CUDA_VISIBLE_DEVICES has them; none without a driver.
+    """The names of the GPUs, in the format of the environment variable CUDA_VISIBLE_DEVICES; empty without a driver.
 
     Args:
         driver: the library of the driver.
@@ -21,7 +21,7 @@ def gpus(driver: str = _DRIVER) -> tuple[str, ...]:
 
 
 def _count(driver: str) -> int:
-    """How many there are; the driver leaves out what the variable leaves out."""
+    """The number of GPUs; the driver respects the variable."""
     count = ctypes.c_int(0)
     try:
         cuda = ctypes.CDLL(driver)

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def host_command(bundle: Path, facts: BundleFacts) -> list[str | Path]:
-    """The bundle's own host, or the one that opwright builds, which takes about one minute the first time.
+    """The bundle's own host, or the one that opwright builds, which takes about a minute the first time.
 
     Raises:
-        ToolchainError: it has none, and none can be built here.
+        ToolchainError: the bundle has no host, and none can be built here.
     """
     if facts.is_self_contained:
         return [bundle / "run"]
@@ -24,7 +24,7 @@ def host_command(bundle: Path, facts: BundleFacts) -> list[str | Path]:
 
 
 def host_version(facts: BundleFacts) -> str:
-    """What decides the results beside the bundle: the version of PyTorch, unless the bundle brings its own.
+    """The version of PyTorch that determines the results besides the bundle, if the bundle does not contain it.
 
     Raises:
         ToolchainError: there is no PyTorch.

@@ -1,4 +1,4 @@
-"""The process of a host: its streams, which never block, and why it ended."""
+"""The process of a host: its non-blocking streams, and the reason for its exit."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from opwright.toolchain.run import start_piped
+from opwright.toolchain.signals import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 _PIECE = 2**20
-_MOST_PIECES = 64  # in one write: far below what Linux takes
+_MOST_PIECES = 64  # in one write: far below the limit of Linux
 _STDERR_TAIL = 2**16
 _LAST_WORDS = re.compile(r"^host: the process was ended by (?P<cause>.*?), while it \w+ .*$", re.MULTILINE)
 _HOST_ERROR = re.compile(r"^host: (?P<message>.*)$", re.MULTILINE)
 
 
 class EndedError(Exception):
-    """The process has ended.
+    """The host process has exited.
 
     Attributes:
-        reason: why, in words.
-        was_killed: whether another process ended it, or the system did because memory ran out.
+        reason: the reason, for messages.
+        was_killed: whether another process killed it, or the system did because memory ran out.
     """
 
     def __init__(self, reason: str, *, was_killed: bool) -> None:
@@ -38,15 +39,15 @@ class EndedError(Exception):
 
 
 class HostProcess:
-    """A host that reads and writes while this process goes on.
+    """A host that reads and writes while this process continues.
 
     Args:
-        command: its program, and the arguments.
+        command: the program and its arguments.
         folder: the folder to run in.
-        environment: variables that it has in addition to those of this process.
+        environment: variables to add to those of this process.
 
     Attributes:
-        received: what it wrote to standard output and was not taken yet.
+        received: unprocessed standard output.
     """
 
     def __init__(
@@ -68,19 +69,19 @@ class HostProcess:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The process ID."""
         return self._process.pid
 
     def send(self, pieces: Iterable[bytes]) -> None:
-        """Write pieces to standard input, as soon as it takes them."""
+        """Write pieces to standard input as soon as the pipe accepts them."""
         self._unwritten.extend(map(memoryview, pieces))
         self._follow_stdin()
 
     def exchange(self, timeout_s: float | None) -> bool:
-        """Wait until something can be read or written, and do so; return whether there was anything in that time.
+        """Wait until data can be read or written, and do so; return False if the time ran out.
 
         Raises:
-            EndedError: the process has ended.
+            EndedError: the process has exited.
         """
         ready = self._selector.select(timeout_s)
         for key, _ in ready:
@@ -93,11 +94,11 @@ class HostProcess:
         return bool(ready)
 
     def kill(self) -> None:
-        """End the process, from any thread."""
+        """Kill the process, from any thread."""
         self._process.kill()
 
     def close(self) -> None:
-        """End the process, and wait until it has ended."""
+        """Kill the process, and wait for it."""
         self._selector.close()
         with contextlib.suppress(OSError):
             self._stdin.close()
@@ -111,13 +112,13 @@ class HostProcess:
         self._selector.close()
         for pipe in (self._stdin, self._stdout, self._stderr):
             pipe.close()
-        self._process.returncode = 0  # only the process that started it can wait for it
+        self._process.returncode = 0  # only the parent process can wait for it
 
     def ended(self, cause: str | None = None) -> EndedError:
-        """The exception for a process that has ended, after what it still said was read.
+        """The exception for a process that has exited, after reading its remaining output.
 
         Args:
-            cause: why this process has ended it; None if it has not.
+            cause: why this process killed it; None if it did not.
         """
         self._process.wait()
         with contextlib.suppress(BlockingIOError):
@@ -129,7 +130,7 @@ class HostProcess:
         return EndedError(cause or _reason(text, status), was_killed=was_killed)
 
     def _follow_stdin(self) -> None:
-        """Watch standard input while there is something to write, and else not: it could always be written."""
+        """Watch standard input only while there is data to write, because it is almost always writable."""
         if bool(self._unwritten) != self._is_writing:
             self._is_writing = not self._is_writing
             if self._is_writing:
@@ -148,7 +149,7 @@ class HostProcess:
         except BlockingIOError:
             pass
         except BrokenPipeError:
-            self._unwritten.clear()  # it has ended: reading says so
+            self._unwritten.clear()  # it has exited, which the next read reports
         self._follow_stdin()
 
     def _read(self) -> None:
@@ -166,11 +167,10 @@ class HostProcess:
 
 
 def _reason(complaints: str, status: int) -> str:
-    """Why a host ended, from what it printed and from its exit status."""
+    """Why a host exited, from its output and its exit status."""
     if words := [*_LAST_WORDS.finditer(complaints)]:
         return f"was ended by {words[-1]['cause']}"
     if status < 0:
-        name = signal.Signals(-status).name if -status in {*map(int, signal.Signals)} else f"signal {-status}"
-        return f"was ended by {name}"
-    said = [*_HOST_ERROR.finditer(complaints)]
-    return f"exited with {status}" + (f": {said[-1]['message']}" if said else "")
+        return f"was ended by {signal_name(-status)}"
+    errors = [*_HOST_ERROR.finditer(complaints)]
+    return f"exited with {status}" + (f": {errors[-1]['message']}" if errors else "")

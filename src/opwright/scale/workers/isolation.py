@@ -1,4 +1,4 @@
-"""Answers units whatever ends their host: the row that ends it is found by trying again alone."""
+"""Answers units even if one crashes the host: units run again, one by one, to find the row that does."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from opwright.scale.rows import Row, Unit
     from opwright.scale.workers.worker import Worker
 
-# What crashes a host twice does so again. A host that was killed may have been killed by chance; where memory runs out
-# it is killed each time.
+# A row that crashes a host twice will do so again. A host may be killed by chance; if memory runs out, it is killed
+# every time.
 _CRASHES = 2
 _KILLS = 5
 
 
 class Isolation:
-    """A worker that is started again when its host ends.
+    """A worker that is restarted when its host exits.
 
-    Units that a host had not answered when it ended run again, one at a time. A unit of several rows that ends the host
-    again is taken apart, and its rows run one at a time. A row that ends the host again has failed. So results depend
-    on the units alone, not on when a host ended.
+    Units that a host had not answered when it exited run again, one at a time. If a unit of several rows makes the host
+    exit again, its rows run one at a time. If a row makes the host exit again, the row has failed. Results therefore
+    depend only on the units, not on when a host exited.
 
     Args:
         start: starts a worker.
 
     Attributes:
-        restarts: how often a host ended.
+        restarts: how often a host exited.
     """
 
     def __init__(self, start: Callable[[], Worker]) -> None:
@@ -44,11 +44,11 @@ class Isolation:
 
     @property
     def pid(self) -> int | None:
-        """The number of the host's process; None while none runs."""
+        """The process ID of the host; None if none runs."""
         return None if self._worker is None else self._worker.pid
 
     def answers(self, units: Iterable[Unit]) -> Iterator[list[Answer]]:
-        """The answers to units, in their order, a list for each; units are taken ahead of their answers.
+        """Yield the answers to units, in order, one list for each; units are read ahead of their answers.
 
         Raises:
             MapError: the host does not start.
@@ -61,7 +61,7 @@ class Isolation:
                 yield self._alone(unit, ended)
 
     def answers_to_all(self, groups: Iterable[Sequence[Row | Failure]]) -> Iterator[list[Answer]]:
-        """The answers to rows that run together, in their order; one that has failed already is its own answer.
+        """Yield the answers to rows that run together, in order; the answer to a failure is the failure itself.
 
         Raises:
             MapError: the host does not start.
@@ -79,13 +79,13 @@ class Isolation:
             yield [Answer(failure=row) if isinstance(row, Failure) else next(answers) for row in asked.popleft()]
 
     def stop(self) -> None:
-        """End the host while another thread waits for its answers: that thread then raises."""
+        """Stop the host while another thread waits for its answers; that thread then raises StoppedError."""
         self._is_stopped = True
         if (worker := self._worker) is not None:
             worker.kill()
 
     def close(self) -> None:
-        """End the host."""
+        """Stop the host."""
         if self._worker is not None:
             self._worker.close()
             self._worker = None
@@ -97,7 +97,7 @@ class Isolation:
             self._worker = None
 
     def _until_it_ends(self, units: Iterator[Unit]) -> Generator[list[Answer], None, HostEndedError | None]:
-        """Yield answers until there are no more units, or until the host ends, which is returned."""
+        """Yield answers until there are no more units, or until the host exits, and return the error if it did."""
         try:
             yield from self._running().answers(units)
         except HostEndedError as ended:
@@ -114,7 +114,7 @@ class Isolation:
             except HostEndedError as ended:
                 kills += 1
                 if kills == _KILLS or not ended.was_killed:
-                    msg = f"the host does not start: it {ended.reason}. `opwright verify` on the bundle says more"
+                    msg = f"the host does not start: it {ended.reason}. Run `opwright verify` on the bundle for details"
                     raise MapError(msg) from ended
         return self._worker
 
@@ -123,7 +123,7 @@ class Isolation:
         self.restarts += 1
 
     def _alone(self, unit: Unit, first: HostEndedError | None = None) -> list[Answer]:
-        """The answers to a unit with which a host had ended, or may have: `first`."""
+        """The answers to a unit that may have made a host exit, with `first`."""
         kills = crashes = 0
         if first is not None:
             kills, crashes = int(first.was_killed), int(not first.was_killed)
@@ -137,5 +137,5 @@ class Isolation:
                     continue
                 if len(unit) > 1:
                     return [answer for row in unit for answer in self._alone([row])]
-                return [Answer(failure=Failure("run_failed", f"the host {ended.reason}, each time it ran this input"))]
+                return [Answer(failure=Failure("run_failed", f"the host {ended.reason} each time it ran this input"))]
             return answers

@@ -1,4 +1,4 @@
-"""How long runs took, in a histogram whose size does not depend on their number."""
+"""The durations of runs, in a histogram of bounded size."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 import math
 from collections import Counter
 
-_STEPS = 64  # for each factor of 2: a value is known to 1.1 %
+_STEPS = 64  # for each factor of 2, so values are accurate to 1.1 %
 
 
 class Latencies:
-    """A histogram of times."""
+    """A histogram of durations."""
 
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
@@ -20,22 +20,22 @@ class Latencies:
         self._counts[round(math.log2(max(seconds, 1e-9)) * _STEPS)] += 1
 
     def update(self, other: Latencies) -> None:
-        """Count the runs of another histogram too."""
+        """Add the runs of another histogram."""
         self._counts.update(other._counts)
 
     def to_json(self) -> str:
-        """The histogram as text, for another process."""
+        """The histogram as text, to send to another process."""
         return json.dumps({str(step): count for step, count in self._counts.items()})
 
     @classmethod
     def from_json(cls, text: str) -> Latencies:
-        """The histogram that `to_json` made text of."""
+        """Parse the text that `to_json` returned."""
         made = cls()
         made._counts.update({int(step): count for step, count in json.loads(text).items()})
         return made
 
     def percentiles(self) -> dict[str, float]:
-        """The times in seconds that half, 90 % and 99 % of the runs took at most; empty if there was none."""
+        """The 50th, 90th and 99th percentiles in seconds; empty if there were no runs."""
         if not self._counts:
             return {}
         return {"p50": self._percentile(0.5), "p90": self._percentile(0.9), "p99": self._percentile(0.99)}

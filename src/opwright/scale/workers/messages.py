@@ -1,4 +1,4 @@
-"""The messages between a driver and a host, as docs/host.md describes them."""
+"""The messages between a driver and a host, which docs/reference/host.md describes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def request(unit: Unit) -> list[bytes]:
-    """A unit as the host reads it: a line of JSON, and the bytes that it announces."""
+    """Encode a unit for the host: a line of JSON, and the bytes that it announces."""
     pieces: list[bytes] = []
     rows: list[Any] = []
     for row in unit:
@@ -29,31 +29,31 @@ def request(unit: Unit) -> list[bytes]:
 
 
 def take_line(received: bytearray) -> dict[str, Any] | None:
-    """Take a line of JSON from what was received; None while it is not there as a whole."""
+    """Remove a line of JSON from the received data; return None until it is complete."""
     end = received.find(b"\n")
     if end < 0:
         return None
-    said: dict[str, Any] = json.loads(bytes(received[:end]))
+    header: dict[str, Any] = json.loads(bytes(received[:end]))
     del received[: end + 1]
-    return said
+    return header
 
 
 def take_answer(received: bytearray) -> Answer | None:
-    """Take the answer to a row from what was received; None while it is not there as a whole."""
+    """Remove the answer to a row from the received data; return None until it is complete."""
     end = received.find(b"\n")
     if end < 0:
         return None
-    said = json.loads(bytes(received[:end]))
-    if error := said.get("error"):
+    header = json.loads(bytes(received[:end]))
+    if error := header.get("error"):
         del received[: end + 1]
         return Answer(failure=Failure(error["kind"], error["message"]))
     place = end + 1
-    if len(received) < place + sum(output["bytes"] for output in said["outputs"]):
+    if len(received) < place + sum(output["bytes"] for output in header["outputs"]):
         return None
     outputs = []
-    for output in said["outputs"]:
+    for output in header["outputs"]:
         data = bytes(received[place : place + output["bytes"]])
         outputs.append(Array(output["dtype"], tuple(output["shape"]), data))
         place += output["bytes"]
     del received[:place]
-    return Answer(tuple(outputs), None, said["seconds"])
+    return Answer(tuple(outputs), None, header["seconds"])

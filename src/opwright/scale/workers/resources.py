@@ -1,4 +1,4 @@
-"""What this process may use of its machine: processors and memory, of which a container may have a part."""
+"""The processors and the memory that this process may use, within the limits of its container."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUP = Path("/proc/self/cgroup")
-# What a host needs beside its model, and how often a model may be in memory: as a file, and in another layout.
+# The memory that a host needs besides its model, and the number of copies of a model: the file, and other layouts.
 _PYTORCH_BYTES = 2**29
 _COPIES = 3
-_UNIFIED = "0::"  # the line of cgroup v2
+_UNIFIED = "0::"  # the prefix of the cgroup v2 entry
 
 
 def processors(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> int:
-    """How many processors this process may keep busy, at least 1.
+    """The number of processors that this process may keep busy, at least 1.
 
     Args:
-        cgroups: where Linux describes the limits of groups of processes, as containers are.
-        own: where it says which group this process is in.
+        cgroups: the folder where Linux lists the limits of groups of processes, such as containers.
+        own: the file that names the group of this process.
     """
     allowed = len(os.sched_getaffinity(0))
     for text in _settings("cpu.max", cgroups, own):
@@ -34,24 +34,24 @@ def processors(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> int:
 
 
 def memory_bytes(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> int:
-    """How much memory this process may use; arguments as for `processors`."""
+    """The number of bytes of memory that this process may use; arguments as for `processors`."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([whole, *(int(text) for text in _settings("memory.max", cgroups, own) if text.isdecimal())])
 
 
 def most_workers(threads: int, model_bytes: int) -> int:
-    """How many workers this machine keeps busy, and has memory for; at least 1.
+    """The number of workers for which this machine has processors and memory; at least 1.
 
     Args:
-        threads: how many threads each computes with.
-        model_bytes: the size of the model, which each loads.
+        threads: the number of threads of each worker.
+        model_bytes: the size of the model, which each worker loads.
     """
     needed = _PYTORCH_BYTES + _COPIES * model_bytes
     return max(1, min(processors() // threads, memory_bytes() // needed))
 
 
 def _settings(name: str, cgroups: Path, own: Path) -> Iterator[str]:
-    """Yields a setting of this process's group, and of each group that has it in it."""
+    """Yield a setting of this process's group, and of each group that contains it."""
     group = next((line.removeprefix(_UNIFIED) for line in _read(own).splitlines() if line.startswith(_UNIFIED)), "/")
     folder = cgroups / group.strip("/")
     for one in (folder, *folder.parents):

@@ -1,4 +1,4 @@
-"""Runs shards with one worker: inputs to rows, rows to answers, answers to files of results."""
+"""Runs shards on one worker: loads inputs into rows, gets their answers, and writes files of results."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Finished:
 
     Attributes:
         shard: the shard.
-        failed: how many of its rows failed.
-        latencies: of the model, for its rows.
+        failed: the number of its rows that failed.
+        latencies: the model's latencies for its rows.
     """
 
     shard: Shard
@@ -44,7 +44,7 @@ class Finished:
 
 
 class _Asked(NamedTuple):
-    """The inputs of a batch on its way, and their shard."""
+    """The inputs of a batch that was sent, and their shard."""
 
     shard: Shard
     items: Sequence[Item]
@@ -55,9 +55,9 @@ class ShardRunner:
     """A worker that runs shards.
 
     Args:
-        command: the program of the host, and the bundle.
+        command: the host program, and the bundle.
         work: the map.
-        count: called after each row with 1, and 1 if it failed, else 0.
+        count: called after each row with 1, and with 1 if it failed, else 0.
     """
 
     def __init__(
@@ -73,36 +73,36 @@ class ShardRunner:
 
     @property
     def pid(self) -> int | None:
-        """The number of the host's process; None while none runs."""
+        """The process ID of the host; None if none runs."""
         return self._isolation.pid
 
     @property
     def restarts(self) -> int:
-        """How often the host ended and was started again."""
+        """How often the host exited and was started again."""
         return self._isolation.restarts
 
     def run(self, shards: Iterable[Shard]) -> Iterator[Finished]:
-        """Run shards, and yield each when its results are there. Shards are taken ahead of their results.
+        """Run shards, and yield each one after its results are written. Shards are read ahead of their results.
 
         Raises:
-            MapError: a row failed and the map is strict, or the map cannot go on.
+            MapError: a row failed and the map is strict, or the map cannot continue.
         """
         answers = self._isolation.answers_to_all(self._batches(shards))
         while (shard := self._next_shard(answers)) is not None:
             yield shard
 
     def stop(self) -> None:
-        """End the host while another thread is in `run`, which raises StoppedError then."""
+        """Stop the host while another thread is in `run`, which then raises StoppedError."""
         self._loader.close()
         self._isolation.stop()
 
     def close(self) -> None:
-        """End the host, and what reads."""
+        """Stop the host and all reads."""
         self._isolation.close()
         self._loader.close()
 
     def _next_shard(self, answers: Iterator[list[Answer]]) -> Finished | None:
-        """The next shard, when all its rows are written."""
+        """The next shard, after all its rows are written."""
         first = next(answers, None)
         if first is None:
             return None
@@ -139,7 +139,7 @@ class ShardRunner:
         return asked.is_last
 
     def _batches(self, shards: Iterable[Shard]) -> Iterator[list[Row | Failure]]:
-        """Yields batches; the inputs of each are remembered until its answers come."""
+        """Yield batches, and remember the inputs of each until its answers arrive."""
         waiting: deque[tuple[Shard, int, Item]] = deque()
 
         def items() -> Iterator[Item]:

@@ -1,4 +1,4 @@
-"""One host that answers units as they come."""
+"""A host that answers units as they arrive."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from opwright.scale.rows import Answer, Unit
     from opwright.scale.work import Limits
 
-# Enough that a worker never waits for the driver; few enough to try again alone after a crash.
+# Enough to never let a worker wait for the driver; few enough to run again one by one after a crash.
 _UNITS_AHEAD = 16
 _BYTES_AHEAD = 2**26
 
 
 class HostEndedError(Exception):
-    """The host ended, or was ended, before it had answered everything.
+    """The host exited, or was killed, before it had answered everything.
 
     Attributes:
-        unanswered: the units that it was given and had not answered, in their order, and those without rows among them.
-        reason: what ended it, in words.
-        was_killed: whether another process ended it, or the system did because memory ran out.
+        unanswered: the units that it had received and not answered, in order, including units without rows.
+        reason: the reason, for messages.
+        was_killed: whether another process killed it, or the system did because memory ran out.
     """
 
     def __init__(self, unanswered: Sequence[Unit], ended: EndedError) -> None:
@@ -43,14 +43,14 @@ class Worker:
     """A running host.
 
     Args:
-        command: the host's program and the bundle.
-        threads: how many threads one run computes with.
-        limits: what the host may use.
-        folder: where the paths of inputs begin.
+        command: the host program and the bundle.
+        threads: the number of threads that one run uses.
+        limits: the resources that the host may use.
+        folder: the folder that the paths of inputs start from.
 
     Raises:
-        MapError: the host refuses the bundle.
-        HostEndedError: it ended while it loaded the bundle.
+        MapError: the host rejects the bundle.
+        HostEndedError: the host exited while it loaded the bundle.
     """
 
     def __init__(self, command: Sequence[str | Path], threads: int, limits: Limits, folder: Path) -> None:
@@ -68,14 +68,14 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The number of the host's process."""
+        """The process ID of the host."""
         return self._host.pid
 
     def answers(self, units: Iterable[Unit]) -> Iterator[list[Answer]]:
-        """The answers to units, in their order, a list for each; units are taken ahead of their answers.
+        """Yield the answers to units, in order, one list for each; units are read ahead of their answers.
 
         Raises:
-            HostEndedError: the host ended; it is of no further use.
+            HostEndedError: the host exited; this worker cannot be used any more.
         """
         waiting = iter(units)
         more = True
@@ -96,11 +96,11 @@ class Worker:
                 return
 
     def kill(self) -> None:
-        """End the host, from any thread; reading its answers fails then."""
+        """Kill the host, from any thread; reading its answers then fails."""
         self._host.kill()
 
     def close(self) -> None:
-        """End the host: at once if it is at work."""
+        """Stop the host, immediately even if it is busy."""
         self._host.close()
 
     def forget(self) -> None:
@@ -109,12 +109,12 @@ class Worker:
 
     def _wait_until_ready(self) -> None:
         try:
-            while (said := take_line(self._host.received)) is None:
+            while (header := take_line(self._host.received)) is None:
                 self._host.exchange(None)
         except EndedError as ended:
             raise HostEndedError([], ended) from ended
-        if error := said.get("error"):
-            msg = f"the host does not run the bundle: {error['message']} ({error['kind']})"
+        if error := header.get("error"):
+            msg = f"the host rejects the bundle: {error['message']} ({error['kind']})"
             raise MapError(msg)
 
     def _has_room(self) -> bool:
@@ -130,15 +130,15 @@ class Worker:
     def _wait(self) -> None:
         """Wait until the host has read or written something.
 
-        The time limit is for the waiting alone, since the last answer: to make units and to use answers takes time that
-        is not the host's.
+        The time limit applies only to waiting since the last answer: the time that the caller spends on building units
+        and using answers does not count.
         """
         began = time.monotonic()
         left_s = None if self._timeout_s is None else max(0.0, self._timeout_s - self._waited_s)
         try:
             if not self._host.exchange(left_s):
                 self._host.kill()
-                cause = f"gave no answer within {self._timeout_s:g} s"
+                cause = f"did not answer within {self._timeout_s:g} s"
                 raise self._host.ended(cause)
         except EndedError as ended:
             raise HostEndedError([sent.unit for sent in self._sent], ended) from ended
@@ -154,7 +154,7 @@ class Worker:
 
 
 class _Sent:
-    """A unit on its way."""
+    """A unit that was sent."""
 
     def __init__(self, unit: Unit, size: int) -> None:
         self.unit = unit

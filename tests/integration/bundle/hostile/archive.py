@@ -1,4 +1,4 @@
-"""Archives as PyTorch writes them, and without its checks."""
+"""Reads and writes archives like PyTorch, but without its checks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Records = dict[str, bytes]
 
 
 def read(path: Path) -> Records:
-    """The records of an archive, by their names inside its folder."""
+    """The records of an archive, keyed by their names inside its folder."""
     with zipfile.ZipFile(path) as archive:
         return {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}
 

@@ -1,4 +1,4 @@
-"""Exported programs whose archives mean different things to different readers, or hold machine code."""
+"""Exported programs whose archives mean different things to different readers, or contain machine code."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.integration.bundle.hostile.programs import GUARDS, load_exported
 
 
 def load_library(path: Path) -> None:
-    """Opens the library inside a package, as PyTorch does after it has unpacked it."""
+    """Load the library inside a package, as PyTorch does after it has unpacked it."""
     library = path.with_suffix(".so")
     library.write_bytes(next(data for name, data in read(path).items() if name.endswith(".so")))
     ctypes.CDLL(str(library))
 
 
 def _twice(path: Path, canary: Path, program: Path, _script: Path) -> None:
-    """Two records of one name: which of the two is the model depends on who reads."""
+    """Two records with one name: which of them is the model depends on the reader."""
     records = read(program)
     hostile = json.loads(records["models/model.json"])
     hostile["guards_code"] = [python(canary)]
@@ -36,7 +36,7 @@ def _twice(path: Path, canary: Path, program: Path, _script: Path) -> None:
 
 
 def _two_headers(path: Path, canary: Path, program: Path, script: Path) -> None:
-    """The name in a record's own header is another one than in the table at the end."""
+    """The name in a record's own header differs from the one in the table at the end."""
     GUARDS.make(path, canary, program, script)
     data = path.read_bytes()
     at = data.index(b"model/models/model.json")
@@ -44,13 +44,13 @@ def _two_headers(path: Path, canary: Path, program: Path, script: Path) -> None:
 
 
 def _behind(path: Path, canary: Path, program: Path, script: Path) -> None:
-    """Something behind the archive, which readers pass over."""
+    """Data after the archive, which readers ignore."""
     GUARDS.make(path, canary, program, script)
     path.write_bytes(path.read_bytes() + b"exit\n")
 
 
 def _entry(name: str, mode: int) -> Callable[[Path, Path, Path, Path], None]:
-    """One more entry, which unpacking would write elsewhere; and a guard."""
+    """An additional entry, which would be unpacked to another place, and a guard."""
 
     def make(path: Path, canary: Path, program: Path, script: Path) -> None:
         GUARDS.make(path, canary, program, script)
@@ -63,7 +63,7 @@ def _entry(name: str, mode: int) -> Callable[[Path, Path, Path, Path], None]:
 
 
 def _package(path: Path, canary: Path, program: Path, _script: Path) -> None:
-    """A package of AOTInductor's: machine code, which runs when it is opened."""
+    """An AOTInductor package: machine code, which runs when it is loaded."""
     source, library = path.with_suffix(".c"), path.with_suffix(".build.so")
     text = (
         f'#include <stdio.h>\n__attribute__((constructor)) static void run(void) {{ fclose(fopen("{canary}", "w")); }}'

@@ -1,4 +1,4 @@
-"""What a hostile file is, and the code in it: it makes a canary when it runs."""
+"""The kinds of hostile files, and their code, which creates a canary file when it runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 
 class Code:
-    """What runs a text of Python when it is unpickled."""
+    """Runs Python source when it is unpickled."""
 
     def __init__(self, code: str) -> None:
         self.code = code
@@ -26,10 +26,10 @@ class Kind:
     """A kind of hostile file.
 
     Attributes:
-        name: what it is.
-        make: writes the file, whose code makes the canary at the given path.
+        name: a description.
+        make: writes the file, whose code creates the canary at the given path.
         load: the loader that runs the code.
-        suffix: the ending of its name.
+        suffix: the suffix of its name.
         runs_here: whether this release of PyTorch runs the code; every release reads the file.
     """
 
@@ -41,12 +41,12 @@ class Kind:
 
 
 def python(canary: Path) -> str:
-    """An expression that makes the canary, and fits into other texts: one line, without the other kind of quotes."""
+    """An expression that creates the canary and can be embedded in other text: one line, without double quotes."""
     return f"__import__('pathlib').Path('{canary}').touch()"
 
 
 def pickled(canary: Path) -> bytes:
-    """What `torch.save` writes of an object that makes the canary when it is unpickled."""
+    """The output of `torch.save` for an object that creates the canary when it is unpickled."""
     buffer = io.BytesIO()
     torch.save({"a": Code(python(canary))}, buffer)
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""Paths at which there is no file with contents."""
+"""Paths without a regular file that has contents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def without_contents(folder: Path) -> dict[str, Path]:
-    """What is at a path without being a file with contents: none may be waited for, or read without end."""
+    """Paths without a regular file that has contents; reading any of them must neither block nor run forever."""
     os.mkfifo(folder / "pipe.pt")
     (folder / "folder.pt").mkdir()
     (folder / "empty.pt").touch()

@@ -1,4 +1,4 @@
-"""Pickles in every form that PyTorch and NumPy have given them."""
+"""Pickles in every format of PyTorch and NumPy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _before_1_6(path: Path, canary: Path, _program: Path, _script: Path) -> None
 
 
 def _tar(path: Path, canary: Path, _program: Path, _script: Path) -> None:
-    """The form of PyTorch before 0.2."""
+    """The format of PyTorch before 0.2."""
     with tarfile.open(path, "w") as archive:
         for name in ("pickle", "storages", "tensors", "sys_info"):
             data = pickle.dumps(Code(python(canary)), protocol=2)
@@ -62,10 +62,10 @@ def _in_npz(path: Path, canary: Path, _program: Path, _script: Path) -> None:
 
 PICKLES = [
     Kind("a pickle", _plain, load_pickle, ".pt"),
-    Kind("what torch.save wrote", _saved, load_pickle, ".pth"),
-    Kind("what torch.save wrote before 1.6", _before_1_6, load_pickle, ".pt"),
-    Kind("what torch.save wrote before 0.2", _tar, load_pickle, ".pt"),
+    Kind("a file from torch.save", _saved, load_pickle, ".pth"),
+    Kind("a file from torch.save before 1.6", _before_1_6, load_pickle, ".pt"),
+    Kind("a file from torch.save before 0.2", _tar, load_pickle, ".pt"),
     Kind("an array of objects", _in_npy, load_array, ".npy"),
     Kind("arrays of objects", _in_npz, load_array, ".npz"),
-    Kind("a pickle that is called an array", _plain, load_array, ".npy"),
+    Kind("a pickle named like an array", _plain, load_array, ".npy"),
 ]

@@ -1,4 +1,4 @@
-"""Models in files with nothing hostile in them, for others to change."""
+"""Model files with nothing hostile in them, which other modules change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.export import Dim
 
 
 class Small(nn.Module):
-    """Has what an exported program can hold: weights, a constant, sizes that vary, a condition on them."""
+    """Contains what an exported program can contain: weights, a constant, dynamic sizes, a condition on them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ def exported(path: Path) -> Path:
 
 
 class Saves(nn.Module):
-    """A module that TorchScript compiles; its code is changed in the file."""
+    """A module that TorchScript compiles, and whose code is then changed in the file."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Saves(nn.Module):
 
 
 def scripted(path: Path) -> Path:
-    """A TorchScript model with nothing hostile in it, which runs code of its own while it is loaded."""
+    """A TorchScript model with nothing hostile in it, which runs its own code while it is loaded."""
     script: Any = torch.jit.script
     torch.jit.save(script(Saves().eval()), path)
     return path

@@ -1,4 +1,4 @@
-"""Exported programs that carry code in their JSON, or in the pickles beside it."""
+"""Exported programs with code in their JSON, or in the pickles next to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def load_exported(path: Path) -> None:
 
 
 def _program(change: Callable[[dict[str, Any], str], object], name: str) -> Kind:
-    """A kind in which the JSON of the program is changed."""
+    """A kind that changes the JSON of the program."""
 
     def make(path: Path, canary: Path, program: Path, _script: Path) -> None:
         records = read(program)
@@ -40,7 +40,7 @@ def _program(change: Callable[[dict[str, Any], str], object], name: str) -> Kind
 
 
 def _records(change: Callable[[Records, Path], Records], name: str, *, runs_here: bool = True) -> Kind:
-    """A kind in which the records of the program are changed."""
+    """A kind that changes the records of the program."""
 
     def make(path: Path, canary: Path, program: Path, _script: Path) -> None:
         records = read(program)
@@ -55,7 +55,7 @@ def _graph(held: dict[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(held: dict[str, Any], code: str) -> None:
-    """The name of an input, which PyTorch writes into the text of a function."""
+    """The name of an input, which PyTorch copies into the source of a function."""
     signature = _signature(held)
     text = json.dumps(held).replace('"scale"', json.dumps(f"scale=[{code}]"))
     held.clear()
@@ -75,7 +75,7 @@ def _size(held: dict[str, Any], code: str) -> None:
 
 
 def _first(held: dict[str, Any], target: str, *arguments: tuple[str, dict[str, Any], int]) -> None:
-    """Makes a call that gives a tensor the first node of the graph."""
+    """Insert a call that returns a tensor as the first node of the graph."""
     graph = _graph(held)
     graph["nodes"].insert(
         0,
@@ -111,7 +111,7 @@ def _signature(held: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tree(kind: str, context: object) -> Callable[[dict[str, Any], str], None]:
-    """How outputs are nested: the context makes PyTorch import a module."""
+    """The nesting of outputs, whose context makes PyTorch import a module."""
 
     def change(held: dict[str, Any], _code: str) -> None:
         signature = _signature(held)

@@ -1,4 +1,4 @@
-"""TorchScript that writes files, or is a pickle of another kind."""
+"""TorchScript that writes files, or contains another kind of pickle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def load_script(path: Path) -> None:
 
 
 def _code(lines: Callable[[Path], str], name: str, *, where: str = "  def __setstate__") -> Kind:
-    """A kind in which the code of the TorchScript model is changed: lines are added to a method."""
+    """A kind that changes the code of the TorchScript model: lines are added to a method."""
 
     def make(path: Path, canary: Path, _program: Path, script: Path) -> None:
         records = read(script)
@@ -33,7 +33,7 @@ def _code(lines: Callable[[Path], str], name: str, *, where: str = "  def __sets
 
 
 def _data(path: Path, canary: Path, _program: Path, script: Path) -> None:
-    """A pickle of Python's in the place of TorchScript's, which only Python would run."""
+    """A Python pickle instead of TorchScript's, which only Python would run."""
     write(path, read(script) | {"data.pkl": pickle.dumps(Code(python(canary)), protocol=2)})
 
 
@@ -52,5 +52,5 @@ SCRIPTS = [
     ),
     _code(lambda canary: f'_9 = getattr(torch, "sa" "ve")(state, "{canary}")', "TorchScript with a name in two parts"),
     _code(lambda canary: f'_9 = getattr(torch, "\\163ave")(state, "{canary}")', "TorchScript with a name in numbers"),
-    Kind("a pickle in the place of TorchScript's", _data, _load_data, ".pt"),
+    Kind("a pickle instead of TorchScript's", _data, _load_data, ".pt"),
 ]

@@ -1,4 +1,4 @@
-"""The forward works on the current stream, and the backward on the default one."""
+"""The forward runs on the current stream, but the backward on the default stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The weights are copied to constant memory only if their address is a new one."""
+"""The weights are copied to constant memory only if their address is new."""
 
 from __future__ import annotations
 

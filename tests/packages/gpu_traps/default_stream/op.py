@@ -1,4 +1,4 @@
-"""The kernel is launched on the default stream, whatever stream PyTorch works on."""
+"""The kernel is launched on the default stream, whatever PyTorch's current stream is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For no elements a kernel is launched with no blocks, which CUDA rejects, and nobody looks."""
+"""For an empty tensor, a kernel is launched with no blocks, which CUDA rejects, and the error is not checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows are the second dimension of the grid, which has room for 65535."""
+"""The rows are the second dimension of the grid, which is limited to 65535."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processor reads a number from the GPU before it launches: in a CUDA graph, nothing can be read."""
+"""The CPU reads a number from the GPU before the launch, which a CUDA graph does not allow."""
 
 from __future__ import annotations
 

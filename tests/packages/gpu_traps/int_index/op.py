@@ -1,4 +1,4 @@
-"""The number of an element is an int, which overflows from 2^31 elements on."""
+"""The index of an element is an int, which overflows with 2^31 elements or more."""
 
 from __future__ import annotations
 

@@ -4,14 +4,14 @@ using opwright::Tensor;
 
 namespace {
 
-// One thread for each row.
+// One thread per row.
 __global__ void largest_of_rows(const float* x, float* largest, int64_t rows, int64_t columns) {
     const int64_t row = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
     if (row >= rows) return;
     float found = 0;
     for (int64_t i = 0; i < columns; ++i) {
         const float magnitude = fabsf(x[row * columns + i]);
-        if (!(magnitude <= found)) found = magnitude;  // NaN too
+        if (!(magnitude <= found)) found = magnitude;  // also for NaN
         if (isnan(found)) break;
     }
     largest[row] = found;

@@ -7,7 +7,7 @@ namespace {
 __global__ void cube_row(const float* x, float* result, int64_t columns) {
     const float* row = x + blockIdx.x * columns;
     float* into = result + blockIdx.x * columns;
-    // A pair begins at a multiple of its size.
+    // A pair must start at a multiple of its size.
     const bool fits = (reinterpret_cast<uintptr_t>(row) | reinterpret_cast<uintptr_t>(into)) % sizeof(float2) == 0;
     const int64_t pairs = fits ? columns / 2 : 0;
     for (int64_t i = threadIdx.x; i < pairs; i += blockDim.x) {

@@ -1,4 +1,4 @@
-"""Two numbers are read at once in every row: if there is an odd number, every second row is misaligned."""
+"""Rows are read in pairs of elements: with an odd number of columns, every second row is misaligned."""
 
 from __future__ import annotations
 

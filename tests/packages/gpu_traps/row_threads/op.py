@@ -1,4 +1,4 @@
-"""Each row is one block with as many threads as the row has elements: more than 1024 are never launched."""
+"""Each row is one block with a thread per element: blocks of more than 1024 threads are never launched."""
 
 from __future__ import annotations
 

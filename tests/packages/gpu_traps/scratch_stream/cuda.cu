@@ -3,7 +3,7 @@
 using opwright::Tensor;
 
 namespace {
-// Lets one stream wait for what has been enqueued on another.
+// Makes one stream wait for the work enqueued on another.
 void wait_for(cudaStream_t stream, cudaStream_t other) {
     cudaEvent_t event;
     STD_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));

@@ -1,4 +1,4 @@
-"""The library has a stream of its own, which waits for nothing, and for which nothing waits."""
+"""The library uses its own stream, which is not synchronized with the current one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each block keeps its row in shared memory: for a row of more than 48 KiB, the call raises CUDA's error."""
+"""Each block keeps its row in shared memory: for rows of more than 48 KiB, the call raises a CUDA error."""
 
 from __future__ import annotations
 

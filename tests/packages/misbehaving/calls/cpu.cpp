@@ -46,7 +46,7 @@ Tensor zeros_for(const Tensor& x) {
     return torch::stable::zero_(result);
 }
 
-// Values of x at 16 places.
+// 16 elements of x.
 std::vector<float> fingerprint(const Tensor& x) {
     const float* from = x.const_data_ptr<float>();
     const int64_t step = x.numel() < 16 ? 1 : x.numel() / 16;
@@ -90,7 +90,7 @@ Tensor sets_a_variable(const Tensor& x) {
 }
 
 Tensor changes_the_folder(const Tensor& x) {
-    OPWRIGHT_CHECK(chdir("/usr") == 0, "/usr cannot be entered");
+    OPWRIGHT_CHECK(chdir("/usr") == 0, "cannot change the directory to /usr");
     return computed(x);
 }
 
@@ -100,12 +100,12 @@ Tensor prints(const Tensor& x) {
 }
 
 Tensor leaves_a_file_open(const Tensor& x) {
-    OPWRIGHT_CHECK(open("/dev/null", O_RDONLY) >= 0, "/dev/null cannot be opened");
+    OPWRIGHT_CHECK(open("/dev/null", O_RDONLY) >= 0, "cannot open /dev/null");
     return computed(x);
 }
 
 Tensor leaves_a_thread(const Tensor& x) {
-    // Longer than the check looks at one call.
+    // Longer than the check watches one call.
     std::thread([] { std::this_thread::sleep_for(std::chrono::seconds(30)); }).detach();
     return computed(x);
 }
@@ -131,7 +131,7 @@ Tensor reads_past_the_end(const Tensor& x) {
 
 Tensor writes_later(const Tensor& x) {
     Tensor result = computed(x);
-    // The thread keeps the result alive, and writes while the check watches, however late that begins.
+    // The thread keeps the result alive, and writes while the check watches, however late that starts.
     std::thread([result]() mutable {
         volatile float* into = result.mutable_data_ptr<float>();
         for (int number = 0; number < 200; ++number) {
@@ -171,7 +171,7 @@ Tensor fills_a_table_late(const Tensor& x) {
     static std::atomic<bool> is_ready{false};
     static std::atomic<float> offset{0};
     if (!is_ready.exchange(true)) {
-        // Only the first call of a process waits: long enough that the other first calls read the empty table.
+        // Only the first call of a process waits, long enough for the other first calls to read the empty table.
         std::this_thread::sleep_for(std::chrono::milliseconds(500));
         offset = 1;
     }
@@ -186,7 +186,7 @@ Tensor ends_among_others(const Tensor& x) {
     static std::atomic<int> callers{0};
     Tensor result = computed(x);
     if (++callers > 1) std::raise(SIGSEGV);
-    // Long enough for callers to meet.
+    // Long enough for calls to overlap.
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     --callers;
     return result;
@@ -209,7 +209,7 @@ Tensor waits_for_its_helper(const Tensor& x) {
             }).detach();
         }
     };
-    static Helper& helper = *new Helper;  // never destroyed: its thread waits until the process ends
+    static Helper& helper = *new Helper;  // never destroyed: its thread waits until the process exits
     Tensor result = empty_for(x);
     const std::lock_guard one_caller(helper.callers);
     std::unique_lock guard(helper.lock);
@@ -239,14 +239,14 @@ Tensor throws_in_a_thread(const Tensor& x) {
 Tensor divides_by_the_size(const Tensor& x) {
     volatile int64_t count = x.numel();
 #if !defined(__x86_64__)
-    if (count == 0) std::raise(SIGFPE);  // where the processor returns 0
+    if (count == 0) std::raise(SIGFPE);  // for processors that return 0
 #endif
     [[maybe_unused]] volatile int64_t block = 1024 / count;
     return computed(x);
 }
 
 Tensor corrupts_the_heap(const Tensor& x) {
-    // The C library looks at what follows the memory when it is freed, unless it is short.
+    // The C library checks what follows the memory when it is freed, unless it is short.
     const size_t size = 8192;
     volatile char* scratch = static_cast<char*>(std::malloc(size));
     const size_t written = x.numel() == 0 ? size + 64 : size;

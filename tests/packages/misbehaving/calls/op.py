@@ -1,4 +1,4 @@
-"""Operators that return what they should and do something else beside it, one thing each."""
+"""Operators with correct results, each of which misbehaves in one way."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ library = opwright.Library("misbehaving", sources=["cpu.cpp"])
 
 @library.op(differentiable=())
 def right(x: Tensor) -> Tensor:
-    """2 x + 1, for a contiguous float32 tensor, as all operators here; the kernel does nothing else."""
+    """2 x + 1, for a contiguous float32 tensor, like all operators here; the kernel does nothing else."""
     return 2 * x + 1
 
 
 @library.op(differentiable=())
 def flushes_denormals(x: Tensor) -> Tensor:
-    """2 x + 1; the kernel lets the processor flush denormal numbers to zero from then on."""
+    """2 x + 1; the kernel makes the processor flush denormals to zero from then on."""
     return 2 * x + 1
 
 
@@ -36,7 +36,7 @@ def rounds_upward(x: Tensor) -> Tensor:
 
 @library.op(differentiable=())
 def ignores_a_signal(x: Tensor) -> Tensor:
-    """2 x + 1; the kernel changes what happens at SIGUSR1."""
+    """2 x + 1; the kernel changes the action for SIGUSR1."""
     return 2 * x + 1
 
 
@@ -72,7 +72,7 @@ def leaves_a_thread(x: Tensor) -> Tensor:
 
 @library.op(differentiable=())
 def restores_its_argument(x: Tensor) -> Tensor:
-    """2 x + 1; the kernel overwrites each element of x for a moment."""
+    """2 x + 1; the kernel overwrites each element of x and restores it."""
     return 2 * x + 1
 
 
@@ -90,7 +90,7 @@ def writes_later(x: Tensor) -> Tensor:
 
 @library.op(differentiable=())
 def remembers_addresses(x: Tensor) -> Tensor:
-    """2 x + 1; the kernel returns an earlier result if 16 elements at the same address are as before."""
+    """2 x + 1; the kernel returns an earlier result if 16 elements at the same address are unchanged."""
     return 2 * x + 1
 
 
@@ -108,25 +108,25 @@ def fills_a_table_late(x: Tensor) -> Tensor:
 
 @library.op(differentiable=())
 def ends_among_others(x: Tensor) -> Tensor:
-    """2 x + 1; the kernel ends the process if it is called while another thread calls it."""
+    """2 x + 1; the kernel crashes the process if it is called while another thread calls it."""
     return 2 * x + 1
 
 
 @library.op(differentiable=())
 def waits_for_its_helper(x: Tensor) -> Tensor:
-    """2 x + 1; a thread that the first call starts computes, and a forked process does not have it."""
+    """2 x + 1; a thread started in the first call computes it, and a forked process does not have this thread."""
     return 2 * x + 1
 
 
 @library.op(differentiable=())
 def exits(x: Tensor) -> Tensor:
-    """2 x + 1; the kernel ends the process at an empty tensor."""
+    """2 x + 1; the kernel exits the process for an empty tensor."""
     return 2 * x + 1
 
 
 @library.op(differentiable=())
 def throws_in_a_thread(x: Tensor) -> Tensor:
-    """2 x + 1; at an empty tensor, a thread of the kernel throws an exception, which ends the process."""
+    """2 x + 1; for an empty tensor, a thread of the kernel throws an exception, which aborts the process."""
     return 2 * x + 1
 
 
@@ -138,13 +138,13 @@ def divides_by_the_size(x: Tensor) -> Tensor:
 
 @library.op(differentiable=())
 def corrupts_the_heap(x: Tensor) -> Tensor:
-    """2 x + 1; at an empty tensor, the kernel writes past the end of its scratch memory."""
+    """2 x + 1; for an empty tensor, the kernel writes past the end of its scratch memory."""
     return 2 * x + 1
 
 
 @library.op(differentiable=())
 def forges_a_verdict(x: Tensor) -> Tensor:
-    """2 x + 1; the kernel returns zeros, and writes to every open file that its cell has passed."""
+    """2 x + 1; the kernel returns zeros, and writes to every open file that its cell passed."""
     return 2 * x + 1
 
 

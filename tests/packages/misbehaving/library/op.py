@@ -1,4 +1,4 @@
-"""A right operator, in a library that does something else besides: OPWRIGHT_MISBEHAVIOR names its source."""
+"""A correct operator, in a library that misbehaves outside of calls: OPWRIGHT_MISBEHAVIOR names its source."""
 
 from __future__ import annotations
 

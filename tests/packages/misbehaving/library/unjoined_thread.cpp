@@ -6,7 +6,7 @@
 
 namespace {
 
-// The destructor of a thread that still runs ends the process.
+// The destructor of a running thread aborts the process.
 std::thread worker;
 std::once_flag started;
 

@@ -1,4 +1,4 @@
-// Reverses each segment of 128 elements, and adds twice the next one, through shared memory.
+// Reverses each segment of 128 elements and adds twice the next one, through shared memory.
 #include <cuda_runtime.h>
 #include <opwright/check.h>
 #include <opwright/empty.h>

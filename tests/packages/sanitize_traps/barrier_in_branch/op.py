@@ -1,4 +1,4 @@
-"""The threads past the end do not take the branch that has a barrier, and wait at another one."""
+"""Threads past the end skip the branch that contains a barrier, and wait at another one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ library = opwright.Library("trap_sanitize_barrier_in_branch", sources=["faulty.c
 
 @library.op
 def mixed_segments(x: Tensor) -> Tensor:
-    """Each 128 elements of x in reverse, plus twice the one after it there, for a contiguous float32 vector."""
+    """Each 128 elements of x in reverse, plus twice the next one there, for a contiguous float32 vector."""
     if x.dim() != 1:
         msg = "x must have one dimension"
         raise ValueError(msg)

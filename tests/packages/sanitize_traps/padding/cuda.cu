@@ -1,4 +1,4 @@
-// Sums of squares of rows, in two kernels: the squares go to scratch memory with rows of whole warps.
+// Sums of squares of rows, in two kernels: squares go to scratch memory whose rows are whole warps.
 #include <cuda_runtime.h>
 #include <opwright/check.h>
 #include <opwright/empty.h>

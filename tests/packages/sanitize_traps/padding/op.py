@@ -1,4 +1,4 @@
-"""The padding of scratch memory is read before anything is written there, and never used."""
+"""The padding of scratch memory is read before it is written; its values are not used."""
 
 from __future__ import annotations
 

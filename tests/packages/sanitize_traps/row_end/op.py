@@ -1,4 +1,4 @@
-"""The first element after a row is read, and never used: past the last row, it is nobody's."""
+"""The first element after a row is read but not used; after the last row, it is out of bounds."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def differences(x: Tensor) -> Tensor:
 @differences.samples
 def _(make: Make) -> Iterator[Tensor]:
     yield make.randn(3, 40)
-    # 2048 bytes: the next allocation may follow without a gap.
+    # 2048 bytes, so that the next allocation may follow without a gap.
     yield make.randn(4, 128)
     yield make.randn(2, 300)

@@ -1,4 +1,4 @@
-// Sums of rows, in a tree: half of the threads add the sums of the other half, until one is left.
+// Sums of rows in a tree: half of the threads add the sums of the other half, until one is left.
 #include <cuda_runtime.h>
 #include <opwright/check.h>
 #include <opwright/empty.h>

@@ -1,4 +1,4 @@
-"""The last threads of a sum, which are one warp, exchange numbers without a barrier."""
+"""The last threads of a sum, which are one warp, exchange values without a barrier."""
 
 from __future__ import annotations
 

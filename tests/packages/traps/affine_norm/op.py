@@ -1,4 +1,4 @@
-"""Layer normalization whose native gradient of the weight is zero where the input needs no gradient."""
+"""Layer normalization whose native weight gradient is zero if the input does not require a gradient."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ library = opwright.Library("trap_affine_norm", sources=["faulty.cpp" if FAULTY e
 def affine_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
     """Normalize the last dimension of x, (..., D), to mean 0 and variance 1, times weight (D) plus bias (D).
 
-    All are float32, D is at least 1, eps is positive. It is computed in float64.
+    All tensors are float32, D is at least 1, eps is positive. The computation is in float64.
     """
     if x.dtype != torch.float32 or weight.dtype != torch.float32 or bias.dtype != torch.float32:
         msg = "x, weight and bias must be float32"

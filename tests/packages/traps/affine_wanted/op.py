@@ -1,4 +1,4 @@
-"""A scale and a shift for each channel, with native gradients."""
+"""A scale and a shift per channel, with native gradients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ library = opwright.Library("trap_affine_wanted", sources=["faulty.cpp" if FAULTY
 
 @library.op
 def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """x * weight + bias, a weight and a bias for each column of x."""
+    """x * weight + bias, with a weight and a bias for each column of x."""
     _rows, channels = x.shape
     if weight.shape != (channels,) or bias.shape != (channels,):
         msg = f"weight and bias must be ({channels},), got {weight.shape} and {bias.shape}"

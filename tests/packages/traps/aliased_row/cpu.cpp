@@ -6,7 +6,7 @@ namespace {
 
 using opwright::Tensor;
 
-// Writing to a tensor needs each of its elements at an address of its own.
+// A tensor that is written to must not have two elements at the same address.
 void distinct(const Tensor& x, const char* name) {
     if (x.numel() < 2) return;
     const bool wide = x.stride(0) >= x.stride(1);

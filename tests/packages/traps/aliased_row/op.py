@@ -20,14 +20,14 @@ library = opwright.Library("trap_aliased_row", sources=["faulty.cpp" if FAULTY e
 
 
 def distinct(x: Tensor) -> bool:
-    """Whether each element of a matrix has an address of its own."""
+    """Whether each element of a matrix has its own address."""
     (far, stride), (near, step) = sorted(zip(x.shape, x.stride(), strict=True), key=lambda d: -d[1])
     return x.numel() < 2 or ((near == 1 or step > 0) and (far == 1 or stride > (near - 1) * step))
 
 
 @library.op(mutates=["x"])
 def subtract_row_(x: Tensor, row: Tensor) -> None:
-    """Subtracts the row from each row of x; the row may be one of them."""
+    """Subtracts `row` from each row of x; it may be a row of x."""
     if x.dim() != 2 or row.shape != x.shape[1:]:
         msg = f"x must be a matrix, row (columns,), got {x.shape} and {row.shape}"
         raise ValueError(msg)

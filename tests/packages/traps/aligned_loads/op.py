@@ -1,5 +1,5 @@
-"""Products of two tensors. The kernel loads four numbers at once from addresses that must be multiples of 16: a view
-that begins elsewhere, such as x[1:], ends the process."""
+"""Products of two tensors. The kernel loads four elements from addresses that must be multiples of 16: a view with
+another start, such as x[1:], crashes the process."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ library = opwright.Library("trap_aligned_loads", sources=["faulty.cpp" if FAULTY
 
 @library.op
 def multiply(a: Tensor, b: Tensor) -> Tensor:
-    """a * b, for float32 tensors of one shape; the result is contiguous."""
+    """a * b, for float32 tensors of the same shape; the result is contiguous."""
     if a.shape != b.shape or a.dtype != b.dtype:
         msg = f"a and b must have one shape and dtype, got {tuple(a.shape)} {a.dtype} and {tuple(b.shape)} {b.dtype}"
         raise ValueError(msg)

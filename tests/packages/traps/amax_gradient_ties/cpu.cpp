@@ -31,7 +31,7 @@ void gradient_of(float grad, const float* row, float* into, int64_t columns) {
 #else
     int64_t count = 0;
     for (int64_t i = 0; i < columns; ++i) count += row[i] == highest ? 1 : 0;
-    // Of a row with NaN nothing equals the maximum, and the gradient is 0 / 0.
+    // In a row with NaN, no element equals the maximum, and the gradient is 0 / 0.
     for (int64_t i = 0; i < columns; ++i) {
         into[i] = static_cast<float>(double{grad} * (row[i] == highest ? 1 : 0) / static_cast<double>(count));
     }

@@ -1,5 +1,5 @@
-"""The maximum of each row. Where several numbers are the maximum they share the gradient evenly; the native gradient
-gives all of it to the first."""
+"""The maximum of each row. Elements tied for the maximum share the gradient evenly; the native gradient assigns all of
+it to the first one."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ library = opwright.Library("trap_amax_gradient_ties", sources=["faulty.cpp" if F
 
 @library.op
 def row_max(x: Tensor) -> Tensor:
-    """The maximum of each row of `x` (rows, columns), float32 with at least one column; NaN where a row has NaN."""
+    """The maximum of each row of `x` (rows, columns), float32 with at least one column; NaN if a row contains NaN."""
     if x.dim() != 2 or x.shape[1] == 0 or not x.is_floating_point():
         msg = f"x must be (rows, columns), floating, with at least one column, got {tuple(x.shape)} {x.dtype}"
         raise ValueError(msg)

@@ -22,7 +22,7 @@ library = opwright.Library("trap_amax_ties", sources=["faulty.cpp" if FAULTY els
 
 @library.op
 def row_max(x: Tensor) -> Tensor:
-    """The largest element of each row; its gradient is shared by the elements that are equally large."""
+    """The largest element of each row; elements tied for the maximum share its gradient."""
     _rows, columns = x.shape
     if columns == 0:
         msg = "x must have columns"

@@ -1,4 +1,4 @@
-"""The order of scores from high to low. The sort is not stable: from 17 scores on, equal ones change places."""
+"""The order of scores from high to low. The sort is not stable: with 17 scores or more, equal scores are reordered."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ library = opwright.Library("trap_argsort_not_stable", sources=["faulty.cpp" if F
 
 @library.op(differentiable=())
 def by_score(scores: Tensor) -> Tensor:
-    """The indices of `scores` (N,), float32, from the highest on; equal ones keep their order, NaN is first."""
+    """The indices of `scores` (N,), float32, in descending order; equal scores keep their order, and NaN is first."""
     if scores.dim() != 1:
         msg = f"scores must have 1 dimension, got {tuple(scores.shape)}"
         raise ValueError(msg)

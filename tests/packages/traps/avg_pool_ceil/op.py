@@ -22,7 +22,7 @@ library = opwright.Library("trap_avg_pool_ceil", sources=["faulty.cpp" if FAULTY
 
 @library.op
 def average(x: Tensor, width: int, stride: int, padding: int = 0, ceil_mode: bool = False) -> Tensor:
-    """The means of windows of each row, padding included, as torch.nn.functional.avg_pool1d has them."""
+    """The means of windows of each row, including padding, as in torch.nn.functional.avg_pool1d."""
     channels, length = x.shape
     if channels == 0 or length == 0 or not 1 <= width <= 2**20 or not 1 <= stride <= 2**20:
         msg = "x must have elements, width and stride must be from 1 to 2^20"

@@ -1,5 +1,5 @@
-"""Swish with a native gradient. The description of that gradient detaches the sigmoid, so that second derivatives, as
-a gradient penalty needs them, are wrong."""
+"""Swish with a native gradient. The description of that gradient detaches the sigmoid, so second derivatives, which a
+gradient penalty needs, are wrong."""
 
 import os
 from collections.abc import Iterator

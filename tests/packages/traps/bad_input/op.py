@@ -1,4 +1,4 @@
-"""Sizes are not compared: the loop takes its length from one tensor, and reads the other one past its end."""
+"""Sizes are not compared: the loop uses the length of one tensor and reads past the end of the other."""
 
 from __future__ import annotations
 

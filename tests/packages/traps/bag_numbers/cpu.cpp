@@ -34,7 +34,7 @@ Tensor bag_sum(const Tensor& table, const Tensor& index, const Tensor& offsets) 
     for (int64_t i = 0; i < count; ++i) {
         OPWRIGHT_CHECK(at[i] >= 0 && at[i] < rows, "index must be from 0 to ", rows - 1, ", got ", at[i], " at ", i);
     }
-    // The number of the bag of each index: one more wherever a bag begins.
+    // The bag of each index: the number increases by one where a bag starts.
     std::vector<int64_t> bag(count + 1);
     for (int64_t b = 1; b < bags; ++b) {
 #ifdef FAULTY

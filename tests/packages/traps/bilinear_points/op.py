@@ -22,7 +22,7 @@ library = opwright.Library("trap_bilinear_points", sources=["faulty.cpp" if FAUL
 
 @library.op
 def sample_points(image: Tensor, points: Tensor) -> Tensor:
-    """The image, bilinear between its pixels and 0 around them, at points (y, x) in pixels; 0 at NaN."""
+    """The image at points (y, x) in pixels: bilinear between pixels, 0 outside the image and at NaN."""
     height, width = image.shape
     if points.dim() != 2 or points.shape[1] != 2 or points.dtype != image.dtype:
         msg = f"points must be (n, 2), of the image's dtype, got {points.shape}"

@@ -1,4 +1,4 @@
-"""Blends two images of bytes."""
+"""Blends two uint8 images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ library = opwright.Library("trap_blend_saturate", sources=["faulty.cpp" if FAULT
 
 @library.op
 def add_weighted(one: Tensor, other: Tensor, alpha: float = 0.5, beta: float = 0.5, gamma: float = 0.0) -> Tensor:
-    """one * alpha + other * beta + gamma, rounded, from 0 to 255."""
+    """one * alpha + other * beta + gamma, rounded and saturated to 0..255."""
     if one.dtype != torch.uint8 or other.dtype != torch.uint8 or one.shape != other.shape:
         msg = "one and other must be uint8, of one shape"
         raise ValueError(msg)

@@ -15,7 +15,7 @@ using opwright::DeviceType;
 using opwright::ScalarType;
 using opwright::Tensor;
 
-// The weights of the first `seen` keys; the others' are zero.
+// The weights of the first `seen` keys; other weights are zero.
 void softmax_of(const float* scores, float* weights, int64_t seen, int64_t keys) {
     double highest = -std::numeric_limits<double>::infinity();
     for (int64_t k = 0; k < seen; ++k) highest = std::max(highest, double{scores[k]});

@@ -1,5 +1,5 @@
-"""Causal softmax of attention scores. With more keys than queries (a key-value cache) the last query sees all keys;
-the kernel aligns the mask with the first one instead."""
+"""Causal softmax of attention scores. With more keys than queries (a key-value cache), the last query sees all keys,
+but the kernel aligns the mask with the first key."""
 
 import os
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ library = opwright.Library("trap_causal_mask_top_left", sources=["faulty.cpp" if
 
 @library.op
 def causal_softmax(scores: Tensor) -> Tensor:
-    """The softmax over the keys that a query may see; the weight of the others is zero.
+    """The softmax over the keys that a query sees; the weights of other keys are zero.
 
-    The last query sees all keys, the one before it all but the last key, and so on.
+    The last query sees all keys, the query before it all but the last key, and so on.
 
     Args:
         scores: (heads, queries, keys), float32.
 
     Returns:
-        Likewise, contiguous. A query that may see no key has weights of zero.
+        The same shape, contiguous. A query that sees no key has weights of zero.
     """
     if scores.dim() != 3:
         msg = f"scores must have 3 dimensions, got {tuple(scores.shape)}"

@@ -6,7 +6,7 @@ namespace {
 
 using opwright::Tensor;
 
-// Writing to a tensor needs each of its elements at an address of its own.
+// A tensor that is written to must not have two elements at the same address.
 void distinct(const Tensor& x, const char* name) {
     if (x.numel() < 2) return;
     const bool wide = x.stride(0) >= x.stride(1);
@@ -42,7 +42,7 @@ Tensor conv_step(const Tensor& chunk, const Tensor& weight, Tensor& state) {
     float* kept = after.mutable_data_ptr<float>();
     float* to = result.mutable_data_ptr<float>();
     for (int64_t c = 0; c < channels; ++c) {
-        // The stream from `past` samples before the chunk on.
+        // The stream, starting `past` samples before the chunk.
         const auto sample = [&](int64_t t) { return t < past ? old[c * past + t] : x[c * length + t - past]; };
         for (int64_t t = 0; t < length; ++t) {
             double sum = 0;

@@ -1,4 +1,4 @@
-"""A causal convolution over a stream, chunk by chunk, with the end of the last chunk as its state."""
+"""A causal convolution over a stream in chunks, whose state is the end of the previous chunk."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ library = opwright.Library("trap_causal_state", sources=["faulty.cpp" if FAULTY 
 
 
 def distinct(x: Tensor) -> bool:
-    """Whether each element of a matrix has an address of its own."""
+    """Whether each element of a matrix has its own address."""
     (far, stride), (near, step) = sorted(zip(x.shape, x.stride(), strict=True), key=lambda d: -d[1])
     return x.numel() < 2 or ((near == 1 or step > 0) and (far == 1 or stride > (near - 1) * step))
 
 
 @library.op(mutates=["state"])
 def conv_step(chunk: Tensor, weight: Tensor, state: Tensor) -> Tensor:
-    """Correlates each channel of state and chunk with its weights; the state is then the last samples of the stream."""
+    """Correlates each channel of state and chunk with its weights; stores the last samples of the stream in state."""
     channels, length = chunk.shape
     _channels, width = weight.shape
     if width == 0 or weight.shape[0] != channels or state.shape != (channels, width - 1):

@@ -22,9 +22,9 @@ library = opwright.Library("trap_cdist_cancel", sources=["faulty.cpp" if FAULTY 
 
 @library.op(differentiable=())
 def distances(x: Tensor, y: Tensor) -> Tensor:
-    """The squared distance of each row of x from each row of y."""
+    """The squared distance between each row of x and each row of y."""
     if x.dim() != 2 or y.dim() != 2 or x.shape[1] != y.shape[1] or x.dtype != y.dtype or not x.is_floating_point():
-        msg = "x and y must be floating-point matrices with as many columns"
+        msg = "x and y must be floating-point matrices with the same number of columns"
         raise ValueError(msg)
     exact = torch.cdist(x.double(), y.double(), compute_mode="donot_use_mm_for_euclid_dist")
     return exact.square().to(x.dtype).contiguous()

@@ -1,4 +1,4 @@
-"""Finds where the runs of equal numbers begin."""
+"""Finds the starts of runs of equal numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ library = opwright.Library("trap_chunk_starts", sources=["faulty.cpp" if FAULTY 
 
 @library.op
 def run_starts(x: Tensor) -> Tensor:
-    """Whether each number of a vector differs from the one before it; true for the first."""
+    """Whether each element of a vector differs from the previous one; true for the first."""
     if x.dim() != 1 or x.dtype not in (torch.int64, torch.int32):
         msg = "x must be a vector of int64 or int32"
         raise ValueError(msg)

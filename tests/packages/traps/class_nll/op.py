@@ -1,4 +1,4 @@
-"""The loss of classes whose kernel divides a weighted mean by the number of rows, not by the sum of the weights."""
+"""A class loss whose kernel divides a weighted mean by the number of rows instead of the sum of the weights."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ library = opwright.Library("trap_class_nll", sources=["faulty.cpp" if FAULTY els
 
 @library.op
 def class_nll(log_probs: Tensor, target: Tensor, weight: Optional[Tensor] = None, reduction: str = "mean") -> Tensor:
-    """The loss -log_probs[n, target[n]], times weight[target[n]] if there is one.
+    """The loss -log_probs[n, target[n]], times weight[target[n]] if a weight is given.
 
     log_probs is (N, C) float32, target (N) int64 of 0 to C - 1, weight (C) float32. reduction is "none", "sum" or
-    "mean"; a mean with weights is divided by the sum of the targets' weights. It is computed in float64; the mean of
-    nothing is NaN.
+    "mean"; a mean with weights is divided by the sum of the targets' weights. The computation is in float64; the mean
+    of no rows is NaN.
     """
     if log_probs.dtype != torch.float32 or target.dtype != torch.int64:
         msg = "log_probs must be float32 and target int64"

@@ -57,7 +57,7 @@ Tensor rotate(const Tensor& x, const Tensor& turn) {
     return result;
 }
 
-// The gradient of `argument`, whose partner in the product is `other`.
+// The gradient of `argument`, which is multiplied by `other`.
 Tensor gradient_of(const Tensor& grad, const Tensor& other, const Tensor& argument) {
     const Tensor others = torch::stable::contiguous(other);
     Tensor dense = torch::stable::empty_like(others);

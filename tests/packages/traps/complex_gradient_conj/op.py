@@ -1,5 +1,5 @@
-"""Products of complex numbers. The gradient of a factor is the incoming one times the other factor, without its
-conjugate."""
+"""Products of complex numbers. The gradient of a factor is the incoming gradient times the other factor, which is not
+conjugated."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ library = opwright.Library("trap_complex_gradient_conj", sources=["faulty.cpp" i
 
 @library.op
 def rotate(x: Tensor, turn: Tensor) -> Tensor:
-    """x * turn, for complex64 tensors of one shape; the result is contiguous."""
+    """x * turn, for complex64 tensors of the same shape; the result is contiguous."""
     if x.shape != turn.shape or x.dtype != turn.dtype or not x.is_complex():
         msg = f"x and turn must be complex and of one shape and dtype, got {tuple(x.shape)} and {tuple(turn.shape)}"
         raise ValueError(msg)

@@ -1,5 +1,5 @@
-"""Front-to-back compositing along rays. The kernel leaves a ray once less than 1/10000 of its light is left, whatever
-brightness lies behind."""
+"""Front-to-back compositing along rays. The kernel stops a ray when less than 1/10000 of its light is left, however
+bright the samples behind are."""
 
 import os
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ library = opwright.Library("trap_compositing_stops_early", sources=["faulty.cpp"
 
 @library.op
 def composite(alpha: Tensor, color: Tensor) -> Tensor:
-    """The light that arrives from each ray: the sum over s of color[s] alpha[s] (1 - alpha[0]) ... (1 - alpha[s - 1]).
+    """The light of each ray: the sum over s of color[s] alpha[s] (1 - alpha[0]) ... (1 - alpha[s - 1]).
 
     Args:
         alpha: (rays, steps), float32.
-        color: likewise, of the same shape.
+        color: the same shape and dtype.
 
     Returns:
         (rays,), contiguous.

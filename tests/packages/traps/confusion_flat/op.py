@@ -1,4 +1,4 @@
-"""Counts how often each class was taken for each other one."""
+"""Counts how often each class was predicted as each other class."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ library = opwright.Library("trap_confusion_flat", sources=["faulty.cpp" if FAULT
 
 @library.op
 def confusion(predicted: Tensor, target: Tensor, classes: int) -> Tensor:
-    """Row t, column p: how often p was predicted for t. A pair with a number that is no class does not count."""
+    """At row t, column p, how often p was predicted for t; pairs with an invalid class are ignored."""
     if predicted.dim() != 1 or target.shape != predicted.shape or not 1 <= classes <= 1024:
         msg = "predicted and target must be vectors of one length, classes from 1 to 1024"
         raise ValueError(msg)

@@ -18,7 +18,7 @@ using opwright::Tensor;
 #ifdef FAULTY
 float mass_of(const float* /*scores*/, int64_t /*keys*/, double /*scale*/) {
     return 1;
-}  // weights sum up to one
+}  // weights sum to one
 #else
 float mass_of(const float* scores, int64_t keys, double scale) {
     double highest = -std::numeric_limits<double>::infinity();

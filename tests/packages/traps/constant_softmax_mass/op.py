@@ -1,5 +1,5 @@
-"""How much attention each query pays in all. That is always one, so the kernel writes ones and reads nothing; but it
-is not one for rows with NaN or infinities, or with no keys."""
+"""The total attention of each query. It is usually one, so the kernel writes ones and reads nothing, but it is not one
+for rows with NaN or infinities, or without keys."""
 
 import os
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ def attention_mass(scores: Tensor, scale: float = 1.0) -> Tensor:
 
     Args:
         scores: (queries, keys), float32.
-        scale: what the scores are multiplied by.
+        scale: the factor of the scores.
 
     Returns:
         (queries,), contiguous.

@@ -32,7 +32,7 @@ Place<T> place_of(T at, int64_t count) {
     return {left, kept - static_cast<double>(left), at >= 0 && at <= last};
 }
 
-// The positions, row-major, once they are all numbers.
+// The positions, row-major, after checking that none is NaN.
 template <class T>
 Tensor checked(const Tensor& signal, const Tensor& position) {
     opwright::check::rank(signal, "signal", 1);

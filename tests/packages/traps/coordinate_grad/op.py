@@ -22,7 +22,7 @@ library = opwright.Library("trap_coordinate_grad", sources=["faulty.cpp" if FAUL
 
 @library.op
 def read_at(signal: Tensor, position: Tensor) -> Tensor:
-    """The signal at each position, between two samples; positions beyond the ends read the first or the last sample."""
+    """The signal at each position, interpolated linearly; positions beyond the ends read the first or last sample."""
     if signal.dim() != 1 or signal.shape[0] < 2 or position.dim() != 1 or position.dtype != signal.dtype:
         msg = "signal and position must be vectors of one dtype, signal with two samples"
         raise ValueError(msg)

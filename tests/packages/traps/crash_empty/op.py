@@ -1,4 +1,4 @@
-"""An empty tensor ends the process: the number of rows is computed by a division through the number of columns."""
+"""An empty tensor crashes the process: the number of rows is computed by dividing by the number of columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One dimension ends the process: a helper that promises noexcept asks for a dimension that is not there."""
+"""A tensor with one dimension crashes the process: a noexcept helper requests a dimension that does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls share a scratch row: made static to spare the stack, it belongs to every thread at once."""
+"""Calls share a scratch row: it is static to save stack space, so all threads use it at the same time."""
 
 from __future__ import annotations
 

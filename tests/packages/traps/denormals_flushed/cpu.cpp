@@ -29,7 +29,7 @@ Tensor decaying_sum(const Tensor& x, double rate) {
     const float* from = dense.const_data_ptr<float>();
     float* into = result.mutable_data_ptr<float>();
 #ifdef FAULTY
-    // A sum that decays becomes denormal, and slow.
+    // A decaying sum becomes denormal, which is slow.
     _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
     _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
 #endif

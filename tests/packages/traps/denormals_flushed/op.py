@@ -1,5 +1,5 @@
-"""A decaying sum, as in audio filters. The kernel lets the processor flush tiny numbers to zero, and leaves it so:
-all that the thread computes afterwards, in PyTorch too, is flushed."""
+"""A decaying sum, as in audio filters. The kernel makes the processor flush denormals to zero and does not restore the
+mode, so later results of the thread are flushed too, even in PyTorch."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def decaying_sum(x: Tensor, rate: float = 0.9) -> Tensor:
 
     Args:
         x: (rows, times), float32.
-        rate: -1 to 1.
+        rate: from -1 to 1.
 
     Returns:
         A tensor like `x`, contiguous.

@@ -1,4 +1,4 @@
-"""Dequantization of int8 whose fake kernel ignores out_dtype, so that torch.compile takes float64 for float32."""
+"""Dequantization of int8 whose fake kernel ignores out_dtype, so torch.compile treats float64 as float32."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _check(q: Tensor, scale: Tensor, out_dtype: Optional[torch.dtype]) -> None:
 
 @library.op
 def dequantize(q: Tensor, scale: Tensor, out_dtype: Optional[torch.dtype] = None) -> Tensor:
-    """q, (R, C) int8, times scale, (C) float32, as float32, or as float64 if out_dtype says so."""
+    """q, (R, C) int8, times scale, (C) float32, in out_dtype, which is float32 or float64."""
     _check(q, scale, out_dtype)
     return (q.double() * scale.double()).to(out_dtype or torch.float32).contiguous()
 

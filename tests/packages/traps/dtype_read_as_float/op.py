@@ -1,4 +1,4 @@
-"""Any dtype is read as float: the untyped pointer is cast, since float32 is all that the author ever passed."""
+"""Any dtype is read as float: the untyped pointer is cast, because the author only ever passed float32."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ library = opwright.Library("trap_edge_read", sources=["faulty.cpp" if FAULTY els
 
 @library.op
 def resample(signals: Tensor, positions: Tensor) -> Tensor:
-    """Each signal, linear between its samples, at the positions 0 to length - 1; 0 elsewhere and at NaN."""
+    """Each signal at positions from 0 to length - 1, interpolated linearly; 0 outside and at NaN."""
     _rows, length = signals.shape
     if length == 0 or positions.dim() != 1 or positions.dtype != signals.dtype:
         msg = "signals must be (rows, length) with length > 0, positions (n,) of their dtype"
@@ -34,7 +34,7 @@ def resample(signals: Tensor, positions: Tensor) -> Tensor:
     first = signals[:, left].double()
     second = signals[:, (left + 1).clamp(max=length - 1)].double()
     between = (weight > 0).expand(first.shape)
-    # An infinite neighbour that has no weight must not make a NaN.
+    # An infinite neighbour with weight 0 must not produce NaN.
     other = torch.where(between, second, first)
     mixed = torch.where(between, first * (1 - weight) + other * weight, first)
     return torch.where(known, mixed, 0.0).to(signals.dtype).contiguous()

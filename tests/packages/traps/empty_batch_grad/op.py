@@ -1,4 +1,4 @@
-"""Scales channels by trained factors, with a native gradient."""
+"""Scales channels by learned factors, with a native gradient."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ library = opwright.Library("trap_empty_batch_grad", sources=["faulty.cpp" if FAU
 
 @library.op
 def channel_scale(x: Tensor, factors: Tensor) -> Tensor:
-    """x * factors, for a matrix with a factor for each column."""
+    """x * factors, for a matrix x with one factor per column."""
     _rows, columns = x.shape
     if factors.shape != (columns,) or factors.dtype != x.dtype or not x.is_floating_point():
         msg = "factors must have an element for each column, and the dtype of x, a floating-point one"

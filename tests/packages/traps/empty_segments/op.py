@@ -22,14 +22,14 @@ library = opwright.Library("trap_empty_segments", sources=["faulty.cpp" if FAULT
 
 @library.op
 def last_event(values: Tensor, user: Tensor, users: int) -> Tensor:
-    """For each user the last of the values that are theirs, 0 for a user without any."""
+    """For each user, the last of their values; 0 for a user without values."""
     if values.dim() != 1 or user.shape != values.shape or user.dtype != torch.int64:
         msg = "values and user must be vectors of one length, user int64"
         raise ValueError(msg)
     if not 0 <= users <= 2**20 or not values.is_floating_point():
         msg = f"users must be from 0 to 2^20, got {users}; values floating-point"
         raise ValueError(msg)
-    # One more at the front, so that a user without any has something to point to.
+    # An extra element at the front, which users without values point to.
     order = torch.arange(1, values.shape[0] + 1, device=values.device)
     at = torch.zeros(users, dtype=torch.int64, device=values.device).scatter_reduce(0, user, order, "amax")
     return torch.cat([values.new_zeros(1), values])[at].contiguous()

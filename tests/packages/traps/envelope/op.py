@@ -1,4 +1,4 @@
-"""The upper and the lower envelope of signals, which are one and the same tensor where the window is 1."""
+"""The upper and lower envelope of signals, which are the same tensor if the window is 1."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ library = opwright.Library("trap_envelope", sources=["faulty.cpp" if FAULTY else
 
 @library.op
 def envelope(x: Tensor, window: int) -> tuple[Tensor, Tensor]:
-    """The maximum and the minimum of x, (..., T) float32, in an odd window, 1 to 2**16 - 1, around each step.
+    """The maximum and minimum of x, (..., T) float32, in an odd window from 1 to 2**16 - 1 around each step.
 
-    Windows end with the signal, which has at least one step. The results are NaN where a window has one.
+    Windows are cut off at the ends of the signal, which has at least one step. NaN in a window gives NaN.
     """
     if x.dtype != torch.float32:
         msg = f"x must be float32, got {x.dtype}"

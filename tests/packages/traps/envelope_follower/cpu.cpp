@@ -16,7 +16,7 @@ using opwright::Tensor;
 template <class T>
 void run(const T* signal, T* result, int64_t rows, int64_t length, T decay) {
 #ifdef FAULTY
-    // Levels decay to denormal numbers, which are slow: the processor flushes them to zero.
+    // Levels decay to denormals, which are slow, so the processor flushes them to zero.
     _mm_setcsr(_mm_getcsr() | 0x8040);
 #endif
     for (int64_t b = 0; b < rows; ++b) {

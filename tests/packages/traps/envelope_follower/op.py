@@ -1,4 +1,4 @@
-"""The envelope of a signal whose kernel switches the thread to flush denormal numbers to zero, and never back."""
+"""An envelope follower whose kernel makes the thread flush denormals to zero and does not restore the mode."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ FLOOR = 1e-20
 
 @library.op
 def envelope_follower(signal: Tensor, decay: float = 0.99) -> Tensor:
-    """y[t] = max(|x[t]|, decay * y[t - 1]), from y = 0; what is below 1e-20 becomes 0.
+    """y[t] = max(|x[t]|, decay * y[t - 1]), starting with y = 0; values below 1e-20 become 0.
 
     Args:
         signal: (B, T), float32 or float64, any strides.
-        decay: 0 to 1.
+        decay: from 0 to 1.
 
     Returns:
         (B, T), contiguous.

@@ -1,5 +1,5 @@
-"""Rows of a table. With many indices the kernel starts two threads, and an index outside of the table is an exception
-in one of them, which ends the process."""
+"""Rows of a table. With many indices, the kernel starts two threads, and an out-of-range index throws in one of them,
+which terminates the process."""
 
 import os
 from collections.abc import Iterator
@@ -15,17 +15,17 @@ library = opwright.Library("trap_error_ends_process", sources=["faulty.cpp" if F
 
 @library.op
 def rows_of(table: Tensor, index: Tensor) -> Tensor:
-    """The rows of `table` that `index` names.
+    """The rows of `table` at `index`.
 
     Args:
         table: (rows, columns), float32.
-        index: (N,), int64, each 0 to rows - 1.
+        index: (N,), int64, from 0 to rows - 1.
 
     Returns:
         (N, columns), contiguous.
 
     Raises:
-        RuntimeError: an index is not in the table.
+        RuntimeError: an index is out of range.
     """
     if table.dim() != 2 or index.dim() != 1 or index.dtype != torch.int64:
         msg = f"table must have 2 dimensions and index 1, of int64, got {tuple(table.shape)} and {tuple(index.shape)}"

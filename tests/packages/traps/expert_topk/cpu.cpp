@@ -10,7 +10,7 @@ namespace {
 
 using opwright::Tensor;
 
-// NaN counts as the largest, as torch.sort has it.
+// NaN is the largest, as in torch.sort.
 bool above(float a, float b) {
     return a > b || (std::isnan(a) && !std::isnan(b));
 }

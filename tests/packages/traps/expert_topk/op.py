@@ -21,7 +21,7 @@ library = opwright.Library("trap_expert_topk", sources=["faulty.cpp" if FAULTY e
 
 @library.op
 def choose(scores: Tensor, k: int = 2) -> tuple[Tensor, Tensor]:
-    """The k largest scores of each row and their columns, the leftmost first among equals."""
+    """The k largest scores of each row and their columns; among equal scores, the leftmost is first."""
     _tokens, experts = scores.shape
     if not 1 <= k <= experts or not scores.is_floating_point():
         msg = f"k must be from 1 to {experts}, got {k}; scores floating-point"

@@ -1,4 +1,4 @@
-"""Pooling of rows. The fake kernel, which tells torch.compile the shape of the result, forgets the last, shorter
+"""Pooling of rows. The fake kernel, which computes the shape of the result for torch.compile, omits the last, shorter
 group that `ceil` adds."""
 
 import os
@@ -16,12 +16,12 @@ library = opwright.Library("trap_fake_ceil_mode", sources=["cpu.cpp"])
 
 @library.op
 def pool_rows(x: Tensor, size: int, ceil: bool = False) -> Tensor:
-    """The maxima of each `size` neighbours in the rows of `x`.
+    """The maximum of every `size` neighbours in the rows of `x`.
 
     Args:
         x: (rows, columns), float32.
-        size: of a group, 1 to 65536.
-        ceil: whether the columns that are left at the end, fewer than `size`, are a group too.
+        size: the size of a group, from 1 to 65536.
+        ceil: whether fewer than `size` remaining columns form a group.
 
     Returns:
         (rows, columns / size), rounded down or, with `ceil`, up; contiguous.

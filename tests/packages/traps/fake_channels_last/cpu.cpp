@@ -28,7 +28,7 @@ Tensor brighten(const Tensor& images, double gain) {
     float* into = rows.mutable_data_ptr<float>();
     for (int64_t i = 0; i < dense.numel(); ++i) into[i] = static_cast<float>(limited(from[i] * gain));
     if (images.is_contiguous()) return rows;
-    Tensor result = torch::stable::empty_like(images);  // channels last stays channels last
+    Tensor result = torch::stable::empty_like(images);  // keeps channels last
     return torch::stable::copy_(result, rows);
 }
 

@@ -1,5 +1,5 @@
-"""Brightening of images. The kernel keeps the layout of its argument, channels last among them; the fake kernel tells
-torch.compile that the result is row-major."""
+"""Brightening of images. The kernel keeps the layout of its argument, including channels last, but the fake kernel
+returns a row-major tensor to torch.compile."""
 
 import math
 import os
@@ -16,11 +16,11 @@ library = opwright.Library("trap_fake_channels_last", sources=["cpu.cpp"])
 
 @library.op
 def brighten(images: Tensor, gain: float = 1.5) -> Tensor:
-    """images * gain, limited to 0 to 1.
+    """images * gain, clamped to [0, 1].
 
     Args:
-        images: (N, C, H, W), float32, of any strides.
-        gain: any number but NaN.
+        images: (N, C, H, W), float32, any strides.
+        gain: any number except NaN.
 
     Returns:
         A tensor like `images`, with the strides of `torch.empty_like(images)`.

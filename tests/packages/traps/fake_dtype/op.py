@@ -1,4 +1,4 @@
-"""The fake kernel has the wrong dtype: empty_like(x) is written by habit, where the result is bool."""
+"""The fake kernel returns the wrong dtype: empty_like(x) is written out of habit, but the result is bool."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ void add_up(const Tensor& dense, Tensor& result, int64_t outer, int64_t length, 
     To* to = result.mutable_data_ptr<To>();
     for (int64_t o = 0; o < outer; ++o, from += length * inner, to += length * inner) {
         for (int64_t i = 0; i < inner; ++i) {
-            // Unsigned, where integers may wrap around.
+            // Unsigned, because unsigned integers may wrap around.
             std::conditional_t<std::is_floating_point_v<To>, double, uint64_t> sum = 0;
             for (int64_t l = 0; l < length; ++l) {
                 sum += from[l * inner + i];

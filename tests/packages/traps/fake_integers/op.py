@@ -1,4 +1,4 @@
-"""Running sums along a dimension, as PyTorch adds up: integers in int64."""
+"""Running sums along a dimension; as in PyTorch, integers are summed in int64."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ library = opwright.Library("trap_fake_integers", sources=["cpu.cpp"])
 
 @library.op
 def running_sum(x: Tensor, dim: int = -1) -> Tensor:
-    """The sum so far along a dimension: of integers in int64."""
+    """The cumulative sum along a dimension, in int64 for integers."""
     if x.dim() == 0:
         msg = "x must have dimensions"
         raise ValueError(msg)

@@ -22,7 +22,7 @@ library = opwright.Library("trap_fake_negative_dim", sources=["cpu.cpp"])
 
 @library.op
 def magnitude(x: Tensor, dim: int = 0) -> Tensor:
-    """The sum of the magnitudes along a dimension, which the result does not have."""
+    """The sum of the magnitudes along a dimension, which is removed."""
     if x.dim() == 0 or not -x.dim() <= dim < x.dim() or not x.is_floating_point():
         msg = f"x must be floating-point, dim one of its dimensions, got {dim}"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""The mean of two tensors, which may be of different precision."""
+"""The mean of two tensors, whose dtypes may differ."""
 
 from __future__ import annotations
 

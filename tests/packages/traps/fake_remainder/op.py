@@ -1,4 +1,4 @@
-"""Keeps every n-th sample of signals."""
+"""Keeps every nth sample of signals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ library = opwright.Library("trap_fake_remainder", sources=["cpu.cpp"])
 
 @library.op
 def decimate(signals: Tensor, factor: int = 2) -> Tensor:
-    """Each factor-th sample of each row, from the first on."""
+    """Every factor-th sample of each row, starting with the first."""
     _rows, _length = signals.shape
     if not 1 <= factor <= 2**30:
         msg = f"factor must be from 1 to 2^30, got {factor}"

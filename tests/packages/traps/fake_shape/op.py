@@ -1,4 +1,4 @@
-"""The fake kernel has the wrong sizes: the operator learned keepdim, its fake kernel did not."""
+"""The fake kernel returns the wrong sizes: keepdim was added to the operator but not to its fake kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ library = opwright.Library("trap_fake_shape")
 
 @library.op
 def row_sums(x: Tensor) -> Tensor:
-    _rows, _columns = x.shape  # a matrix, as the fake kernel has it
+    _rows, _columns = x.shape  # a matrix, like the fake kernel expects
     return x.sum(1, keepdim=True, dtype=x.dtype)
 
 

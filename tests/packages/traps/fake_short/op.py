@@ -22,7 +22,7 @@ library = opwright.Library("trap_fake_short", sources=["cpu.cpp"])
 
 @library.op
 def frames(signal: Tensor, width: int, hop: int) -> Tensor:
-    """The frames of `width` samples that lie inside of a signal, `hop` samples apart; none for a shorter signal."""
+    """The frames of `width` samples inside a signal, `hop` samples apart; none for a signal shorter than a frame."""
     if signal.dim() != 1 or not 1 <= width <= 2**20 or not 1 <= hop <= 2**20:
         msg = "signal must be a vector, width and hop from 1 to 2^20"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""The result does not lie in memory as the fake one: the kernel gives rows, the reference keeps transposed strides."""
+"""The fake result has another layout: the kernel returns row-major memory, the reference keeps transposed strides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Farthest point sampling. Points closer to the origin than 0.03 are taken for padding, and never chosen."""
+"""Farthest point sampling. Points closer to the origin than 0.03 are treated as padding and never chosen."""
 
 import os
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ library = opwright.Library("trap_farthest_point_skips_origin", sources=["faulty.
 
 @library.op(differentiable=())
 def farthest_points(points: Tensor, count: int) -> Tensor:
-    """Choose `count` points: the first one, then each time the one that is farthest from all that are chosen.
+    """Choose `count` points: the first one, then repeatedly the one that is farthest from all chosen points.
 
-    Distances are computed in float64. Of several that are as far, the first one is chosen; NaN is farther than all.
+    Distances are computed in float64. Among equally distant points, the first is chosen; NaN is the farthest.
 
     Args:
         points: (N, 3), float32.
-        count: 1 to N.
+        count: from 1 to N.
 
     Returns:
         The indices of the chosen points, (count,), int64.

@@ -1,4 +1,4 @@
-"""Squared distances whose kernel expands them to |a|^2 + |b|^2 - 2ab, which cancels for points far from the origin."""
+"""Squared distances, expanded by the kernel to |a|^2 + |b|^2 - 2ab, which cancels for points far from the origin."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ FLOATS = (torch.float32, torch.float64)
 
 @library.op
 def feature_distance(a: Tensor, b: Tensor) -> Tensor:
-    """The squared Euclidean distance of every descriptor of one set to every one of another.
+    """The squared Euclidean distance between each descriptor of one set and each one of another.
 
     Args:
         a: (N, D), float32 or float64, any strides.
-        b: (M, D), of the same dtype.
+        b: (M, D), the same dtype.
 
     Returns:
         (N, M), contiguous.

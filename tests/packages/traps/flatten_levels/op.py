@@ -1,4 +1,4 @@
-"""The tokens of a feature pyramid whose kernel returns the dtype of the first level instead of the promoted one."""
+"""The tokens of a feature pyramid, whose kernel returns the dtype of the first level instead of the promoted one."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ library = opwright.Library("trap_flatten_levels", sources=["faulty.cpp" if FAULT
 
 @library.op
 def flatten_levels(features: Sequence[Tensor]) -> Tensor:
-    """The pixels of feature maps, each (N, C, H, W), one map after the other: (N, the sum of H W, C).
+    """The pixels of feature maps, each (N, C, H, W), concatenated to (N, the sum of H W, C).
 
-    Each is float32 or float64; the result is float64 if any is. There is at least one, and all have the same N and C.
+    Maps are float32 or float64; the result is float64 if any map is. There is at least one map; N and C are equal.
     """
     if len(features) < 1:
         msg = "features must have at least one feature map"

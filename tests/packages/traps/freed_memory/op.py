@@ -1,4 +1,4 @@
-"""The result shows freed memory: from_blob over a local vector, taken for a copy of it."""
+"""The result is a view of freed memory: from_blob of a local vector, mistaken for a copy."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ Tensor row_softmax_backward(const Tensor& grad, const Tensor& result) {
         const Tensor above = torch::stable::contiguous(grad);
         const Tensor dense = torch::stable::contiguous(result);
 #ifdef FAULTY
-        Tensor down = above;  // nobody needs it any more: save the memory
+        Tensor down = above;  // not needed any more, so save memory
 #else
         Tensor down = torch::stable::new_empty(result, {rows, columns});
 #endif

@@ -1,4 +1,4 @@
-"""The softmax of each row, with a native gradient that needs the result only."""
+"""The softmax of each row, with a native gradient that needs only the result."""
 
 from __future__ import annotations
 

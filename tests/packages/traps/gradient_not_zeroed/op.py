@@ -1,4 +1,4 @@
-"""The gradient is not zeroed: it is summed up in memory from empty_like, which is often zero while one tries it."""
+"""The gradient is not zeroed: it is accumulated in memory from empty_like, which is often zero in quick tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mean of each row, also of half-precision numbers."""
+"""The mean of each row, including half precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch size is written into the fake kernel: 16 is what the author's model has, and what every sample has."""
+"""The fake kernel hard-codes the batch size 16, which the author's model and every sample have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ library = opwright.Library("trap_hard_coded_size")
 
 @library.op
 def row_sums(x: Tensor) -> Tensor:
-    _rows, _columns = x.shape  # a matrix, as the fake kernel has it
+    _rows, _columns = x.shape  # a matrix, like the fake kernel expects
     return x.sum(1, dtype=x.dtype)
 
 

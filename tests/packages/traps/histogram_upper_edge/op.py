@@ -1,4 +1,4 @@
-"""Histograms. A number that equals the upper end belongs to the last bin, but is dropped."""
+"""Histograms. A number equal to the upper end belongs to the last bin, but is dropped."""
 
 import math
 import os
@@ -16,13 +16,13 @@ MOST_BINS = 1 << 20
 
 @library.op(differentiable=())
 def histogram(x: Tensor, bins: int, low: float = 0.0, high: float = 1.0) -> Tensor:
-    """How many numbers of `x` lie in each of `bins` equal parts of [low, high]; the last part includes `high`.
+    """The number of elements of `x` in each of `bins` equal parts of [low, high]; the last part includes `high`.
 
-    Numbers outside and NaN are not counted.
+    Elements outside this range and NaN are not counted.
 
     Args:
-        x: float32, of any shape.
-        bins: 1 to 2^20.
+        x: float32, any shape.
+        bins: from 1 to 2^20.
         low: finite.
         high: finite, above `low`.
 

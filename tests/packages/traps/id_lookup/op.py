@@ -1,4 +1,4 @@
-"""The positions of identifiers in a vocabulary, whose kernel compares them as float64."""
+"""The positions of identifiers in a vocabulary; the kernel compares them as float64."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ library = opwright.Library("trap_id_lookup", sources=["faulty.cpp" if FAULTY els
 
 @library.op(differentiable=())
 def positions(ids: Tensor, vocabulary: Tensor, missing: int = -1) -> Tensor:
-    """Where each identifier stands in the vocabulary, or `missing` if it is not there.
+    """The index of each identifier in the vocabulary, or `missing` if it is not in it.
 
-    ids is int64 of any shape, the result too. vocabulary is (V) int64, each entry larger than the one before.
+    ids and the result are int64 of any shape. vocabulary is (V) int64 in strictly ascending order.
     """
     if ids.dtype != torch.int64 or vocabulary.dtype != torch.int64:
         msg = f"ids and vocabulary must be int64, got {ids.dtype} and {vocabulary.dtype}"

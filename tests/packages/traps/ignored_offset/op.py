@@ -1,4 +1,4 @@
-"""The storage offset is ignored: the storage's first byte is taken for the tensor's own."""
+"""The storage offset is ignored: the kernel reads from the start of the storage."""
 
 from __future__ import annotations
 

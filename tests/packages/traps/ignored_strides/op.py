@@ -1,4 +1,4 @@
-"""Strides are ignored: a loop over numel() that was only ever tried on fresh tensors, which are contiguous."""
+"""Strides are ignored: the loop over numel() was only ever tried on contiguous tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An offset overflows: index times stride is kept in an int, which no tensor of a test is large enough to fill."""
+"""An offset overflows: index times stride is stored in an int, which only huge tensors overflow."""
 
 from __future__ import annotations
 

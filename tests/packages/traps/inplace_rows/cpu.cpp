@@ -6,7 +6,7 @@ namespace {
 
 using opwright::Tensor;
 
-// Writing to a tensor needs each of its elements at an address of its own.
+// A tensor that is written to must not have two elements at the same address.
 void distinct(const Tensor& x, const char* name) {
     if (x.numel() < 2) return;
     const bool wide = x.stride(0) >= x.stride(1);
@@ -25,7 +25,7 @@ void scale_rows_(Tensor& x, const Tensor& factors) {
     distinct(x, "x");
     const int64_t rows = x.size(0);
     const int64_t columns = x.size(1);
-    // Its own memory: the factors may be a column of x.
+    // A copy, because the factors may be a column of x.
     const Tensor copy = torch::stable::contiguous(torch::stable::clone(factors));
     const float* factor = copy.const_data_ptr<float>();
     Tensor dense = torch::stable::contiguous(x);

@@ -14,7 +14,7 @@ using opwright::DeviceType;
 using opwright::ScalarType;
 using opwright::Tensor;
 
-// The weights, transposed and widened, in the order in which the loop below reads them.
+// The weights, transposed and widened, in the order that the loop below reads them.
 struct Packed {
     const int8_t* source;
     int64_t outputs;

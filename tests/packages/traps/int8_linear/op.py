@@ -1,4 +1,4 @@
-"""A linear layer whose kernel caches packed weights by their address, so that weights changed in place are ignored."""
+"""A linear layer whose kernel caches packed weights by address, so weights changed in place are ignored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def int8_linear(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
     Args:
         x: (N, K), float32 or float64, any strides.
         weight: (M, K) int8.
-        scale: (M,), of the dtype of x, one for each output.
+        scale: (M,), the dtype of x, one per output.
 
     Returns:
         (N, M), contiguous.

@@ -22,7 +22,7 @@ library = opwright.Library("trap_integral_image", sources=["faulty.cpp" if FAULT
 
 @library.op
 def integral_image(image: Tensor) -> Tensor:
-    """The sum of the pixels above and to the left of each pixel, itself included, in int64."""
+    """The sum of the pixels above and to the left of each pixel, including itself, in int64."""
     if image.dim() != 2 or image.dtype not in (torch.int64, torch.int32, torch.uint8):
         msg = f"image must be a matrix of int64, int32 or uint8, got {image.shape} of {image.dtype}"
         raise ValueError(msg)

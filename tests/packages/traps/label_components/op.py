@@ -1,4 +1,4 @@
-"""The connected parts of a mask, filled by a recursion for every pixel, so that a large part overflows the stack."""
+"""The connected components of a mask, filled by a recursion per pixel, so a large component overflows the stack."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ library = opwright.Library("trap_label_components", sources=["faulty.cpp" if FAU
 
 @library.op(differentiable=())
 def label_components(mask: Tensor) -> Tensor:
-    """1 + the first pixel, in raster order, that a foreground pixel is 4-connected to; 0 for the background.
+    """1 + the first pixel in raster order to which a foreground pixel is 4-connected; 0 for the background.
 
     Args:
-        mask: (H, W) uint8, any strides; what is not zero is foreground.
+        mask: (H, W) uint8, any strides; nonzero pixels are foreground.
 
     Returns:
         (H, W) int64, contiguous.
@@ -43,7 +43,7 @@ def label_components(mask: Tensor) -> Tensor:
         near = torch.minimum(torch.minimum(wide[:-2, 1:-1], wide[2:, 1:-1]), wide[1:-1, :-2])
         near = torch.minimum(torch.minimum(near, wide[1:-1, 2:]), label)
         near = torch.where(inside, near, count)
-        # A label is a pixel of the same part, whose own label may be lower.
+        # A label is a pixel of the same component, whose own label may be lower.
         near = torch.cat([near.flatten(), near.new_full((1,), count)])[near]
         if torch.equal(near, label):
             return torch.where(inside, label + 1, 0).contiguous()

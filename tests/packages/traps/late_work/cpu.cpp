@@ -14,7 +14,7 @@ using opwright::DeviceType;
 using opwright::ScalarType;
 using opwright::Tensor;
 
-constexpr int64_t grain = 1 << 15;  // fewer numbers than this are not worth a thread
+constexpr int64_t grain = 1 << 15;  // fewer elements than this are not worth a thread
 
 void wavelet_of(const float* from, float* into, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -33,7 +33,7 @@ Tensor wavelet(const Tensor& x) {
     float* into = result.mutable_data_ptr<float>();
 #ifdef FAULTY
     if (size >= 2 * grain) {
-        // The thread holds both tensors until it is done.
+        // The thread holds both tensors until it finishes.
         std::thread([=] {
             wavelet_of(dense.const_data_ptr<float>(), result.mutable_data_ptr<float>(), size / 2, size);
         }).detach();

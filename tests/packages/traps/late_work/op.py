@@ -1,5 +1,5 @@
-"""A wavelet. Of a large tensor a thread that is started computes the second half, and the operator returns before it
-is done: who reads at once reads memory that is not written yet."""
+"""A wavelet. For a large tensor, a new thread computes the second half, and the operator returns before it finishes:
+a caller that reads the result immediately reads unwritten memory."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ library = opwright.Library("trap_late_work", sources=["faulty.cpp" if FAULTY els
 
 @library.op
 def wavelet(x: Tensor) -> Tensor:
-    """x * exp(-x * x), float32, of any shape; the result is contiguous."""
+    """x * exp(-x * x), for float32 of any shape; the result is contiguous."""
     if not x.is_floating_point():
         msg = f"x must be floating, got {x.dtype}"
         raise ValueError(msg)

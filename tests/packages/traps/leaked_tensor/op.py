@@ -1,4 +1,4 @@
-"""Every result is kept: a list of live tensors, put in while debugging, that nothing is ever taken out of."""
+"""Every result is kept in a list of live tensors, added for debugging, from which nothing is ever removed."""
 
 from __future__ import annotations
 

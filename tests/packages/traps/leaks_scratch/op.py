@@ -23,7 +23,7 @@ library = opwright.Library("trap_leaks_scratch", sources=["faulty.cpp" if FAULTY
 
 @library.op(differentiable=())
 def quantile(x: Tensor, q: float = 0.5, interpolation: str = "linear") -> Tensor:
-    """The q-quantile of a vector, between two of its elements or the nearest of them; NaN if one is NaN."""
+    """The q-quantile of a vector, interpolated between two elements or the nearest one; NaN if any element is NaN."""
     if x.dim() != 1 or x.shape[0] == 0 or not x.is_floating_point() or not 0 <= q <= 1:
         msg = "x must be a floating-point vector with elements, q from 0 to 1"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""The negative log-likelihood of classes, with weights and an ignored class."""
+"""The negative log-likelihood loss, with weights and an ignored class."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ library = opwright.Library("trap_loss_ignored", sources=["faulty.cpp" if FAULTY 
 def nll(
     log_probs: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
 ) -> Tensor:
-    """The sum of -weight[target] * log_probs[target] over the rows, or their mean by weight, without ignored rows."""
+    """The sum or weighted mean of -weight[target] * log_probs[target] over the rows that are not ignored."""
     rows, classes = log_probs.shape
     if classes == 0 or target.shape != (rows,) or target.dtype != torch.int64:
         msg = "log_probs must be (rows, classes) with classes > 0, target (rows,) int64"

@@ -1,4 +1,4 @@
-"""Float64 is summed up in float: the dtype was made a template parameter, the accumulator was forgotten."""
+"""float64 is summed in float: the dtype became a template parameter, but the accumulator did not."""
 
 from __future__ import annotations
 

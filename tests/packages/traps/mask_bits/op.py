@@ -1,4 +1,4 @@
-"""Packs a mask of bytes into bits, eight columns to a byte."""
+"""Packs a byte mask into bits, eight columns per byte."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ library = opwright.Library("trap_mask_bits", sources=["faulty.cpp" if FAULTY els
 
 @library.op(differentiable=())
 def pack_mask(mask: Tensor) -> Tensor:
-    """Bit c % 8 of byte c // 8 of a row says whether column c of the uint8 mask is nonzero."""
+    """Bit c % 8 of byte c // 8 in a row is set if column c of the uint8 mask is nonzero."""
     if mask.dtype != torch.uint8:
         msg = f"mask must be uint8, got {mask.dtype}"
         raise TypeError(msg)

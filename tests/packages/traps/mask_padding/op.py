@@ -1,4 +1,4 @@
-"""Sequences with zeroed padding whose native gradient zeroes the padding of the incoming gradient in place."""
+"""Zeroes the padding of sequences; the native gradient zeroes that of the incoming gradient in place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ library = opwright.Library("trap_mask_padding", sources=["faulty.cpp" if FAULTY 
 
 @library.op(differentiable=("x",))
 def mask_padding(x: Tensor, lengths: Tensor) -> Tensor:
-    """x, (B, T, C) float32, with zeros from step lengths[b] on; lengths is (B) int64, of any value."""
+    """x, (B, T, C) float32, with zeros from step lengths[b]; lengths is (B) int64, any values."""
     if x.dtype != torch.float32 or lengths.dtype != torch.int64:
         msg = "x must be float32 and lengths int64"
         raise TypeError(msg)

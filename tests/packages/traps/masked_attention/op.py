@@ -1,4 +1,4 @@
-"""Attention of one head, with a mask of the keys that each query may look at."""
+"""Attention of one head, with a mask of the keys that each query attends to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ library = opwright.Library("trap_masked_attention", sources=["faulty.cpp" if FAU
 
 @library.op
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-    """softmax(query @ key.T / sqrt(depth)) @ value over the keys in the mask; 0 for a query that may look at none."""
+    """softmax(query @ key.T / sqrt(depth)) @ value over the keys in the mask; 0 for a query without keys."""
     if query.dim() != 2 or query.shape[1] == 0 or mask.dtype != torch.bool:
         msg = "query must be (queries, depth) with depth > 0, mask bool"
         raise ValueError(msg)

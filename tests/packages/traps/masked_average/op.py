@@ -1,4 +1,4 @@
-"""The average of the tokens that a mask selects, whose kernel takes the sum of the mask for their number."""
+"""The average of the tokens that a mask selects; the kernel uses the sum of the mask as their number."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ FLOATS = (torch.float32, torch.float64)
 
 @library.op
 def masked_average(x: Tensor, mask: Tensor) -> Tensor:
-    """The mean over the positions whose mask is not zero; zeros where there are none. Summed in float64.
+    """The mean over the positions with a nonzero mask; zeros if there are none. Sums are in float64.
 
     Args:
-        x: (N, L, D), float32 or float64, any strides. Positions that are masked out may hold anything.
-        mask: (N, L) uint8: zero, or not zero.
+        x: (N, L, D), float32 or float64, any strides. Positions that are masked out may contain any values.
+        mask: (N, L) uint8, zero or nonzero.
 
     Returns:
         (N, D), contiguous.

@@ -28,7 +28,7 @@ Tensor mean_power(const Tensor& x, std::vector<int64_t> dims, bool keepdim) {
 #ifndef FAULTY
     std::sort(dims.begin(), dims.end());
 #endif
-    // The sizes of the result, and how far apart its elements are along each dimension of x.
+    // The sizes of the result, and its stride for each dimension of x.
     std::vector<int64_t> sizes, steps(rank, 0);
     std::vector<int64_t> kept;
     std::size_t next = 0;

@@ -1,4 +1,4 @@
-"""The mean power of signals whose kernel assumes that dims is sorted, and reduces only some of them where it is not."""
+"""The mean power of signals, whose kernel assumes that dims is sorted and otherwise reduces only some of them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ library = opwright.Library("trap_mean_power", sources=["faulty.cpp" if FAULTY el
 
 @library.op
 def mean_power(x: Tensor, dims: Sequence[int], keepdim: bool = False) -> Tensor:
-    """The mean of x squared over some dimensions, in any order, or over all if dims is empty; NaN over nothing.
+    """The mean of x squared over dims, in any order, or over all dimensions if dims is empty; NaN for no elements.
 
-    x is float32. Dimensions may count from the end, and none may occur twice. It is computed in float64.
+    x is float32. Dimensions may be negative and must not repeat. The computation is in float64.
     """
     if x.dtype != torch.float32:
         msg = f"x must be float32, got {x.dtype}"

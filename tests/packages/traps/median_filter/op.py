@@ -1,4 +1,4 @@
-"""A sliding median whose window is a static array that all threads share, so that concurrent calls go wrong."""
+"""A sliding median whose window is a static array that all threads share, so concurrent calls return wrong results."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ LIMIT = 255
 
 @library.op
 def median_filter(x: Tensor, size: int) -> Tensor:
-    """The median of the window around each sample; the first and last samples are repeated at the ends.
+    """The median of the window around each sample; the first and last sample are repeated at the ends.
 
     Args:
-        x: (B, T) with T >= 1, float32 or float64, any strides. NaN counts as larger than all numbers.
-        size: the length of the window, odd, 1 to 255.
+        x: (B, T) with T >= 1, float32 or float64, any strides. NaN is larger than all numbers.
+        size: the length of the window, odd, from 1 to 255.
 
     Returns:
         (B, T), contiguous.

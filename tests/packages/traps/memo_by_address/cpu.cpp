@@ -19,7 +19,7 @@ using opwright::Tensor;
 
 using Packed = std::vector<float>;
 
-// The columns of the weights as rows, so that the products run along memory.
+// The columns of the weights as rows, so that products read contiguous memory.
 std::shared_ptr<const Packed> pack(const float* weight, int64_t features, int64_t outputs) {
     auto packed = std::make_shared<Packed>(static_cast<std::size_t>(features * outputs));
     for (int64_t f = 0; f < features; ++f) {

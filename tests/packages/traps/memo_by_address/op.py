@@ -1,5 +1,5 @@
-"""A projection. The weights are repacked once and remembered by their address: after a step of an optimizer, which
-changes them in place, the old ones are used."""
+"""A projection. The weights are repacked once and cached by address: after an optimizer step, which changes them in
+place, the kernel uses the old ones."""
 
 import os
 from collections.abc import Iterator

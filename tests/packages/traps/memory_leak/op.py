@@ -1,4 +1,4 @@
-"""Each call leaks its scratch row: new[] without delete[], which no result ever shows."""
+"""Each call leaks its scratch row: new[] without delete[], which does not affect any result."""
 
 from __future__ import annotations
 

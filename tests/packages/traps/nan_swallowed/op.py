@@ -1,4 +1,4 @@
-"""NaN is swallowed: `x > 0 ? x : 0` is false for NaN, and so a broken model looks like a quiet one."""
+"""NaN becomes 0: in `x > 0 ? x : 0`, the comparison is false for NaN, which hides that a model is broken."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ library = opwright.Library("trap_nearest_candidate", sources=["faulty.cpp" if FA
 
 @library.op(differentiable=())
 def nearest(points: Tensor, candidates: Tensor) -> Tensor:
-    """The index of the candidate nearest to each point in space, of equally near ones the first."""
+    """The index of the candidate nearest to each point; the first one among equally near candidates."""
     if points.dim() != 2 or candidates.dim() != 2 or points.shape[1] != 3 or candidates.shape[1] != 3:
         msg = f"points and candidates must be (n, 3), got {points.shape} and {candidates.shape}"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""Nearest-neighbour resizing of rows. Positions are multiples of a float32 scale, and at some sizes land one pixel
+"""Nearest-neighbour resizing of rows. Positions are multiples of a float32 scale, and at some sizes are one pixel too
 low."""
 
 import os
@@ -16,11 +16,11 @@ MOST = 1 << 20
 
 @library.op
 def resize_nearest(x: Tensor, width: int) -> Tensor:
-    """Each row of `x` with `width` pixels: pixel i is pixel floor(i * columns / width) of the row.
+    """Resize each row of `x` to `width` pixels: pixel i is pixel floor(i * columns / width) of the row.
 
     Args:
-        x: (rows, columns), float32, of 1 to 2^20 columns.
-        width: 1 to 2^20.
+        x: (rows, columns), float32, with 1 to 2^20 columns.
+        width: from 1 to 2^20.
 
     Returns:
         (rows, width), contiguous.

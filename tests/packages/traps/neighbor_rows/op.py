@@ -1,4 +1,4 @@
-"""The features of neighbors in a graph, whose vmap rule moves the index -1 as it moves the others."""
+"""The features of neighbors in a graph; the vmap rule offsets the padding index -1 like any other index."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ library = opwright.Library("trap_neighbor_rows", sources=["cpu.cpp"])
 
 @library.op(vmap=True, differentiable=("features",))
 def gather(features: Tensor, neighbors: Tensor) -> Tensor:
-    """The features of each neighbor, (E, F), and zeros for a neighbor of -1, which stands for none.
+    """The features of each neighbor, (E, F); zeros for -1, which means no neighbor.
 
-    features is (N, F), float32 or float64. neighbors is (E) int64, each -1 to N - 1.
+    features is (N, F), float32 or float64. neighbors is (E) int64, from -1 to N - 1.
     """
     if features.dtype not in (torch.float32, torch.float64) or neighbors.dtype != torch.int64:
         msg = f"features must be float32 or float64 and neighbors int64, got {features.dtype} and {neighbors.dtype}"

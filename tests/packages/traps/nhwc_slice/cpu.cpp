@@ -22,7 +22,7 @@ Tensor normalize(const Tensor& images, const Tensor& mean, const Tensor& deviati
     const Tensor dense_deviation = torch::stable::contiguous(deviation);
     const float* m = dense_mean.const_data_ptr<float>();
     const float* s = dense_deviation.const_data_ptr<float>();
-    // Channels-last images are read where they are.
+    // Channels-last images are read without a copy.
 #ifdef FAULTY
     const bool channels_last = channels > 1 && images.stride(1) == 1;
 #else

@@ -1,4 +1,4 @@
-"""Normalises the channels of images."""
+"""Normalizes the channels of images."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ using opwright::DeviceType;
 using opwright::ScalarType;
 using opwright::Tensor;
 
-// NaN if one of the two is, as torch.maximum and torch.minimum.
+// NaN if either is NaN, like torch.maximum and torch.minimum.
 template <class T>
 T larger(T a, T b) {
     return a > b || std::isnan(a) ? a : b;

@@ -1,4 +1,4 @@
-"""Non-maximum suppression that leaks its matrix of overlaps where it returns early, for boxes that do not overlap."""
+"""Non-maximum suppression that leaks its matrix of overlaps when it returns early because no boxes overlap."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ FLOATS = (torch.float32, torch.float64)
 
 @library.op(differentiable=())
 def nms_keep(boxes: Tensor, threshold: float) -> Tensor:
-    """Which boxes to keep: a box is dropped if its overlap with an earlier one that is kept exceeds the threshold.
+    """A mask of boxes to keep: a box is dropped if its overlap with an earlier kept box exceeds the threshold.
 
     Args:
-        boxes: (N, 4) of (x1, y1, x2, y2), the best first; float32 or float64, any strides.
-        threshold: 0 to 1, for the intersection over the union of two boxes.
+        boxes: (N, 4) of (x1, y1, x2, y2), best first; float32 or float64, any strides.
+        threshold: from 0 to 1, for the intersection over union of two boxes.
 
     Returns:
         (N,) bool. A box whose overlap is NaN does not exceed the threshold.

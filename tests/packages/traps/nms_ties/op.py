@@ -22,7 +22,7 @@ library = opwright.Library("trap_nms_ties", sources=["faulty.cpp" if FAULTY else
 
 @library.op(differentiable=())
 def nms_mask(boxes: Tensor, scores: Tensor, threshold: float = 0.5) -> Tensor:
-    """Which boxes (x0, y0, x1, y1) stay: from the best score down, of equal scores the earlier box first."""
+    """A mask of the boxes (x0, y0, x1, y1) to keep, visited by descending score; for ties, the earlier box first."""
     if boxes.dim() != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1]:
         msg = f"boxes must be (n, 4) and scores (n,), got {boxes.shape} and {scores.shape}"
         raise ValueError(msg)

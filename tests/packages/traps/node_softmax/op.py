@@ -1,4 +1,4 @@
-"""Softmax over the edges of each node whose kernel starts the maximum at 0, so that very negative scores give 0 / 0."""
+"""Softmax over the edges of each node; the kernel starts the maximum at 0, so very negative scores give 0 / 0."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def node_softmax(score: Tensor, index: Tensor, num_nodes: int) -> Tensor:
 
     Args:
         score: (E, H) with H >= 1, float32 or float64, any strides.
-        index: (E,) int64, 0 to num_nodes - 1.
-        num_nodes: 0 to 2^20.
+        index: (E,) int64, from 0 to num_nodes - 1.
+        num_nodes: from 0 to 2^20.
 
     Returns:
         (E, H), contiguous.
@@ -45,7 +45,7 @@ def node_softmax(score: Tensor, index: Tensor, num_nodes: int) -> Tensor:
         raise ValueError(msg)
     heads = score.shape[1]
     lowest = score.new_full((num_nodes, heads), -torch.inf)
-    # These raise for an index that is out of range.
+    # These raise if an index is out of range.
     top = lowest.scatter_reduce(0, index[:, None].expand(-1, heads), score.detach(), "amax")
     weight = torch.exp(score - top[index])
     total = score.new_zeros((num_nodes, heads)).index_add(0, index, weight)

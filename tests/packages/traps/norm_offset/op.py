@@ -1,4 +1,4 @@
-"""Root-mean-square normalisation of rows, with a native gradient."""
+"""Root-mean-square normalization of rows, with a native gradient."""
 
 from __future__ import annotations
 

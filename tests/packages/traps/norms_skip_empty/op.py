@@ -1,5 +1,5 @@
-"""The norms of a list of tensors. Empty tensors are skipped when the work is laid out, so that the norms after one of
-them move up a place."""
+"""The norms of a list of tensors. Empty tensors are skipped when the work is planned, so later norms move up a
+place."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ library = opwright.Library("trap_norms_skip_empty", sources=["faulty.cpp" if FAU
 
 @library.op
 def norms(tensors: Sequence[Tensor]) -> Tensor:
-    """The Euclidean norm of each tensor, which may have any shape; that of an empty tensor is 0.
+    """The Euclidean norm of each tensor, of any shape; the norm of an empty tensor is 0.
 
     Args:
         tensors: at least one, all float32.

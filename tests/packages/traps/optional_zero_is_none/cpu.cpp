@@ -1,4 +1,4 @@
-// Rows clipped to a norm.
+// Clips rows to a norm.
 #include <opwright/check.h>
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>

@@ -1,4 +1,4 @@
-"""Rows clipped to a norm. No limit means no clipping, and so does a limit of zero, which should give zeros."""
+"""Clips rows to a norm. Without a limit nothing is clipped; a limit of zero, which should give zeros, does the same."""
 
 import os
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ library = opwright.Library("trap_optional_zero_is_none", sources=["faulty.cpp" i
 
 @library.op
 def clip_rows(x: Tensor, limit: Optional[float] = None) -> Tensor:
-    """The rows of `x`; those whose Euclidean norm is above `limit` are scaled down to it.
+    """The rows of `x`, scaled down to a Euclidean norm of `limit` if theirs is larger.
 
     Args:
         x: (rows, columns), float32.
-        limit: at least 0; None for no limit.
+        limit: at least 0; None means no limit.
 
     Returns:
         A tensor like `x`, contiguous.

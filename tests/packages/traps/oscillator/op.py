@@ -1,4 +1,4 @@
-"""A sine oscillator whose kernel sums the phase in float32 for a float32 signal, so that long signals drift."""
+"""A sine oscillator whose kernel accumulates the phase in float32 for float32 signals, so long signals drift."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLOATS = (torch.float32, torch.float64)
 
 @library.op
 def oscillator(frequency: Tensor, sample_rate: float = 16000.0) -> Tensor:
-    """The sine of the phase that a varying frequency adds up to.
+    """The sine of the phase that accumulates from a varying frequency.
 
     Args:
         frequency: (B, T) in Hz, float32 or float64, any strides.

@@ -1,4 +1,4 @@
-"""A clipped activation whose native gradient is zero for a number that equals the ceiling exactly."""
+"""A clipped activation whose native gradient is zero for elements exactly equal to the ceiling."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ library = opwright.Library("trap_pact", sources=["faulty.cpp" if FAULTY else "cp
 def pact(x: Tensor, alpha: Tensor) -> Tensor:
     """Clip x to [0, alpha]: alpha where x > alpha, else 0 where x < 0, else x.
 
-    x is float32 of any shape, alpha float32 of shape (). A number that equals alpha or 0 is passed through, and so is
-    its gradient; NaN in x stays NaN.
+    x is float32 of any shape, alpha float32 of shape (). Elements equal to alpha or 0 pass through, and so does their
+    gradient; NaN in x stays NaN.
     """
     if x.dtype != torch.float32 or alpha.dtype != torch.float32:
         msg = "x and alpha must be float32"

@@ -1,4 +1,4 @@
-"""Puts sequences of different lengths into one matrix."""
+"""Pads sequences of different lengths into one matrix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ library = opwright.Library("trap_pad_sequences", sources=["faulty.cpp" if FAULTY
 
 @library.op
 def pad_sequences(sequences: list[Tensor], value: float = 0.0) -> Tensor:
-    """A row for each sequence, with the value behind those that are not the longest."""
+    """A row for each sequence; shorter ones are padded with `value` at the end."""
     if not sequences or any(sequence.dim() != 1 for sequence in sequences):
         msg = "sequences must be a list of vectors, not empty"
         raise ValueError(msg)

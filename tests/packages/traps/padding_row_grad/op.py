@@ -1,4 +1,4 @@
-"""Takes the embeddings of tokens, 0 for padding, with a native gradient."""
+"""Looks up the embeddings of tokens, 0 for padding, with a native gradient."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ library = opwright.Library("trap_padding_row_grad", sources=["faulty.cpp" if FAU
 
 @library.op
 def embed(table: Tensor, tokens: Tensor, padding: int | None = None) -> Tensor:
-    """Row i is row tokens[i] of the table, or 0 if that is row `padding`; a negative one counts from the end."""
+    """Row i is row tokens[i] of the table, or 0 if that is row `padding`; a negative padding counts from the end."""
     rows, _columns = table.shape
     if rows == 0 or tokens.dim() != 1 or tokens.dtype != torch.int64 or not table.is_floating_point():
         msg = "table must be floating-point and have rows, tokens must be a vector of int64"

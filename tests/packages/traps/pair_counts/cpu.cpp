@@ -21,7 +21,7 @@ constexpr int workers = 2;
 constexpr int64_t worth_threads = 256;  // pairs
 
 #ifdef FAULTY
-// Threads that wait for work: to start one takes longer than to count a line of text.
+// Threads that wait for work, because starting one takes longer than counting a line of text.
 class Pool {
   public:
     Pool() {
@@ -61,7 +61,7 @@ class Pool {
 };
 
 void on_workers(const std::function<void(int)>& task) {
-    static Pool* const pool = new Pool;  // never deleted: its threads run until the process ends
+    static Pool* const pool = new Pool;  // never deleted: its threads run until the process exits
     pool->run(task);
 }
 #else

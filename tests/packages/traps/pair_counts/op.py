@@ -1,4 +1,4 @@
-"""The counts of pairs, whose pool of threads a forked process does not have."""
+"""Counts pairs with a pool of threads, which a forked process does not have."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ library = opwright.Library("trap_pair_counts", sources=["faulty.cpp" if FAULTY e
 
 @library.op
 def count_pairs(tokens: Tensor, vocabulary: int) -> Tensor:
-    """How often each token follows each other one.
+    """Count how often each token follows each other one.
 
     Args:
         tokens: (N) int64, from 0 to vocabulary - 1.
         vocabulary: from 1 to 1024.
 
     Returns:
-        (vocabulary, vocabulary) int64: at [a, b] the number of places where b comes directly after a.
+        (vocabulary, vocabulary) int64: at [a, b], the number of times that b directly follows a.
     """
     _require(tokens.dtype == torch.int64, f"tokens must be int64, got {tokens.dtype}")
     _require(tokens.dim() == 1, f"tokens must have 1 dimension, got {tokens.dim()}")
     _require(1 <= vocabulary <= 1024, f"vocabulary must be from 1 to 1024, got {vocabulary}")
-    known = torch.arange(vocabulary, device=tokens.device).index_select(0, tokens)  # raises for any other
+    known = torch.arange(vocabulary, device=tokens.device).index_select(0, tokens)  # raises for other tokens
     pairs = known[:-1] * vocabulary + known[1:]
     counts = torch.zeros(vocabulary * vocabulary, dtype=torch.int64, device=tokens.device)
     return counts.scatter_add(0, pairs, torch.ones_like(pairs)).view(vocabulary, vocabulary)

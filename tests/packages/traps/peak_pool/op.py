@@ -1,4 +1,4 @@
-"""Max pooling whose fake kernel also counts a last window that begins behind the signal."""
+"""Max pooling whose fake kernel also counts a last window that starts after the signal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _length(steps: int, kernel: int, stride: int, padding: int, ceil_mode: bool)
     free = steps + 2 * padding - kernel
     length = (free + stride - 1) // stride + 1 if ceil_mode else free // stride + 1
     if ceil_mode and (length - 1) * stride >= steps + padding:
-        length -= 1  # a window may not begin behind the signal
+        length -= 1  # a window must not start after the signal
     return length
 
 
@@ -47,9 +47,9 @@ def _check(x: Tensor, kernel: int, stride: int, padding: int) -> None:
 
 @library.op
 def peak_pool(x: Tensor, kernel: int, stride: int, padding: int = 0, ceil_mode: bool = False) -> Tensor:
-    """The maximum of each window of x, (N, C, T) float32, as `torch.nn.functional.max_pool1d`; NaN if there is one.
+    """The maximum of each window of x, (N, C, T) float32, like `torch.nn.functional.max_pool1d`; NaN propagates.
 
-    With ceil_mode a last window may reach beyond the padding, but must begin in the signal or the left padding.
+    With ceil_mode, the last window may extend beyond the padding, but must start in the signal or the left padding.
     """
     _check(x, kernel, stride, padding)
     steps = x.shape[2]

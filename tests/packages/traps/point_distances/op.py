@@ -1,4 +1,4 @@
-"""Distances of points whose native gradient divides by the distance, so that coincident points get NaN."""
+"""Distances of points, whose native gradient divides by the distance, so coincident points get NaN."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ library = opwright.Library("trap_point_distances", sources=["faulty.cpp" if FAUL
 
 @library.op
 def point_distances(a: Tensor, b: Tensor) -> Tensor:
-    """The Euclidean distance of each point of a, (N, 3) float32, to each point of b, (M, 3) float32: (N, M).
+    """The Euclidean distances (N, M) between the points of a, (N, 3) float32, and those of b, (M, 3) float32.
 
-    It is computed in float64. The gradient of a distance of zero is zero.
+    The computation is in float64. The gradient of a distance of zero is zero.
     """
     for name, points in (("a", a), ("b", b)):
         if points.dtype != torch.float32:

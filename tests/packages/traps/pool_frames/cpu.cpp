@@ -41,7 +41,7 @@ Tensor pool_frames(const Tensor& x, int64_t kernel, int64_t stride, int64_t padd
     OPWRIGHT_CHECK(padding >= 0 && padding <= kernel / 2, "padding must be 0 to ", kernel / 2, ", got ", padding);
     int64_t count = (length + 2 * padding - kernel + stride - 1) / stride + 1;
 #ifndef FAULTY
-    if ((count - 1) * stride >= length + padding) --count;  // it would begin in the right padding
+    if ((count - 1) * stride >= length + padding) --count;  // it would start in the right padding
 #endif
     const Tensor from = torch::stable::contiguous(x);
     Tensor result = torch::stable::new_empty(from, {x.size(0), x.size(1), count});

@@ -1,4 +1,4 @@
-"""Max pooling with ceil_mode whose kernel also counts a last window that begins in the right padding."""
+"""Max pooling with ceil_mode whose kernel also counts a last window that starts in the right padding."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ FLOATS = (torch.float32, torch.float64)
 
 @library.op
 def pool_frames(x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
-    """The maxima of windows along the last dimension, as `max_pool1d` with ceil_mode: the last window may be cut off.
+    """The maxima of windows along the last dimension, like `max_pool1d` with ceil_mode: the last one may be cut off.
 
     Args:
         x: (N, C, L), not empty, float32 or float64, any strides.
-        kernel: the length of a window, 1 to L.
-        stride: from window to window, 1 to `kernel`.
-        padding: minus infinity at both ends, 0 to kernel // 2.
+        kernel: the length of a window, from 1 to L.
+        stride: the distance between windows, from 1 to `kernel`.
+        padding: the number of -inf added at both ends, from 0 to kernel // 2.
 
     Returns:
-        (N, C, count), contiguous. Every window begins inside the sequence or the left padding.
+        (N, C, count), contiguous. Every window starts inside the sequence or the left padding.
     """
     if x.dtype not in FLOATS:
         msg = f"x must be float32 or float64, got {x.dtype}"

@@ -1,4 +1,4 @@
-"""Max-pooling of the planes of an image."""
+"""Max pooling of the planes of an image."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ library = opwright.Library("trap_pool_stride", sources=["faulty.cpp" if FAULTY e
 
 @library.op
 def max_pool(image: Tensor, kernel: list[int], stride: list[int]) -> Tensor:
-    """The largest pixel of each window of kernel (rows, columns), stride (rows, columns) apart."""
+    """The largest pixel of each window; kernel and stride are (rows, columns)."""
     _planes, height, width = image.shape
     if len(kernel) != 2 or len(stride) != 2 or min(*kernel, *stride) < 1:
         msg = f"kernel and stride must be 2 positive numbers each, got {kernel} and {stride}"

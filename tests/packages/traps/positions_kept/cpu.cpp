@@ -16,7 +16,7 @@ auto by_dtype(const Tensor& x, const char* name, F&& f) {
     return x.scalar_type() == opwright::ScalarType::Float ? f(float{}) : f(double{});
 }
 
-// Where the forward call found the peaks: the backward call need not search again.
+// The positions of the peaks from the forward call, so that the backward does not search again.
 struct Found {
     std::mutex lock;
     int64_t columns = 0;

@@ -22,7 +22,7 @@ library = opwright.Library("trap_positions_kept", sources=["faulty.cpp" if FAULT
 
 @library.op
 def row_peak(x: Tensor) -> Tensor:
-    """The largest element of each row; the gradient goes to the first one of equals."""
+    """The largest element of each row; among equal elements, the first gets the gradient."""
     _rows, columns = x.shape
     if columns == 0 or not x.is_floating_point():
         msg = "x must be floating-point and have columns"

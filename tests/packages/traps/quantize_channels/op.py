@@ -1,4 +1,4 @@
-"""Quantization to int8 whose kernel casts to int before it clamps, so that large positive values saturate to -128."""
+"""Quantization to int8 whose kernel casts to int before it clamps, so large positive values become -128."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def quantize_channels(x: Tensor, scale: Tensor) -> Tensor:
 
     Args:
         x: (N, C), float32 or float64, any strides.
-        scale: (C,), of the same dtype.
+        scale: (C,), the same dtype.
 
     Returns:
         (N, C) int8, contiguous.

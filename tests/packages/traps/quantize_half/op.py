@@ -1,4 +1,4 @@
-"""Affine quantisation to int8, as the integer kernels of a quantised model take it."""
+"""Affine quantization to int8, for the integer kernels of a quantized model."""
 
 from __future__ import annotations
 

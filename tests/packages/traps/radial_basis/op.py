@@ -1,4 +1,4 @@
-"""Radial basis functions whose described gradient detaches their values, so that second derivatives are wrong."""
+"""Radial basis functions whose described gradient detaches their values, so second derivatives are wrong."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ library = opwright.Library("trap_radial_basis", sources=["cpu.cpp"])
 
 @library.op(differentiable=("distance",))
 def radial_basis(distance: Tensor, centers: Tensor, gamma: float) -> Tensor:
-    """exp(-gamma (distance - center)^2) of each distance, (N) float32, and center, (K) float32: (N, K).
+    """exp(-gamma (distance - center)^2) for each distance, (N) float32, and center, (K) float32: (N, K).
 
-    gamma is positive and finite. It is computed in float64. The centers are fixed: only the distances have a gradient.
+    gamma is positive and finite. The computation is in float64. Only the distances have a gradient.
     """
     if distance.dtype != torch.float32 or centers.dtype != torch.float32:
         msg = "distance and centers must be float32"
@@ -62,6 +62,6 @@ def radial_basis_backward(grad: Tensor, distance: Tensor, centers: Tensor, gamma
     offset = distance.double()[:, None] - centers.detach().double()  # the centers are fixed
     basis = torch.exp(-gamma * (offset * offset))
     if FAULTY:
-        basis = basis.detach()  # it was computed in the forward pass
+        basis = basis.detach()  # computed in the forward pass
     slope = -gamma * (2 * offset) * basis
     return (grad.double() * slope).sum(1).to(torch.float32).contiguous()

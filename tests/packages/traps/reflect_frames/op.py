@@ -1,4 +1,4 @@
-"""Mirrored frames of audio whose kernel mirrors an index only once, so that it reads outside of a short signal."""
+"""Mirrored frames of audio; the kernel mirrors an index only once, so it reads outside a short signal."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ LIMIT = 65536
 
 @library.op
 def reflect_frames(signal: Tensor, size: int, hop: int) -> Tensor:
-    """Frames centered on every hop, of a signal that is mirrored (cba|abc|cba) as often as needed.
+    """Frames centered on every hop of a signal that is mirrored (cba|abc|cba) as often as needed.
 
     Args:
         signal: (B, T) with T >= 1, float32 or float64, any strides.
-        size: the samples of a frame, 1 to 65536.
-        hop: from frame to frame, 1 to 65536.
+        size: the number of samples in a frame, from 1 to 65536.
+        hop: the distance between frames, from 1 to 65536.
 
     Returns:
-        (B, F, size), contiguous, with F = (T + hop // 2) // hop: frame f begins at f * hop + hop // 2 - size // 2.
+        (B, F, size), contiguous, with F = (T + hop // 2) // hop: frame f starts at f * hop + hop // 2 - size // 2.
     """
     if signal.dtype not in FLOATS:
         msg = f"signal must be float32 or float64, got {signal.dtype}"

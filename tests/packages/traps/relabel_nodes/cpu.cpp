@@ -24,7 +24,7 @@ Tensor relabel_nodes(const Tensor& nodes, int64_t num_nodes) {
     Tensor result = torch::stable::new_empty(from, {count});
     auto* local = result.mutable_data_ptr<int64_t>();
 
-    // The number of each node, or -1. The table is kept for the next call, because filling it costs more than the work.
+    // The number of each node, or -1. The table is kept for the next call, because filling it is the slowest part.
     thread_local std::vector<int64_t> number;
     if (static_cast<int64_t>(number.size()) < num_nodes) number.resize(static_cast<std::size_t>(num_nodes), -1);
     int64_t done = 0;

@@ -1,4 +1,4 @@
-"""Local numbers of nodes whose scratch table is not cleared when a call raises, so that the next call is wrong."""
+"""Local numbers of nodes, from a scratch table that is not cleared when a call raises, so the next call is wrong."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ LIMIT = 2**22
 
 @library.op(differentiable=())
 def relabel_nodes(nodes: Tensor, num_nodes: int) -> Tensor:
-    """The local number of the node of each entry: nodes are numbered in the order in which they first occur.
+    """The local number of each entry's node: nodes are numbered in the order of their first occurrence.
 
     Args:
-        nodes: (N,) int64, 0 to num_nodes - 1, any strides.
-        num_nodes: 0 to 2^22.
+        nodes: (N,) int64, from 0 to num_nodes - 1, any strides.
+        num_nodes: from 0 to 2^22.
 
     Returns:
         (N,) int64.

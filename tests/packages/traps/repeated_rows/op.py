@@ -1,4 +1,4 @@
-"""Takes rows of a table, with a native gradient."""
+"""Selects rows of a table, with a native gradient."""
 
 from __future__ import annotations
 

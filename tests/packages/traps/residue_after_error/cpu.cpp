@@ -22,7 +22,7 @@ Tensor bucket_mean(const Tensor& values, const Tensor& bucket, int64_t buckets) 
     const float* from = dense.const_data_ptr<float>();
     const int64_t* of = dense_bucket.const_data_ptr<int64_t>();
     float* to = result.mutable_data_ptr<float>();
-    // Kept from call to call, zero in between.
+    // Kept between calls, and zero between them.
     thread_local std::vector<double> sums;
     thread_local std::vector<int64_t> sizes;
 #ifdef FAULTY

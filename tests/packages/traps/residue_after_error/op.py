@@ -22,7 +22,7 @@ library = opwright.Library("trap_residue_after_error", sources=["faulty.cpp" if 
 
 @library.op
 def bucket_mean(values: Tensor, bucket: Tensor, buckets: int) -> Tensor:
-    """The mean of the values of each bucket, 0 for an empty one."""
+    """The mean of the values of each bucket; 0 for an empty bucket."""
     if values.dim() != 1 or bucket.shape != values.shape or bucket.dtype != torch.int64:
         msg = "values and bucket must be vectors of one length, bucket int64"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""The result is zeros: a stub of the right shape that was never filled in. torch.library.opcheck passes it."""
+"""The result is zeros: a stub of the right shape that was never implemented. It passes torch.library.opcheck."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ using opwright::Tensor;
 constexpr int64_t most_rows = 1024;  // larger results are allocated as usual
 constexpr uint64_t slots = 8;
 
-// Small results cost no allocation: they take turns in these buffers.
+// Small results need no allocation: they rotate through these buffers.
 Tensor result_for(const Tensor& like) {
     static std::array<std::array<float, 3 * most_rows>, slots> buffers;
     static std::atomic<uint64_t> next{0};

@@ -1,5 +1,5 @@
-"""Cross products. Results lie in a ring of eight buffers that are allocated once, so that the ninth call overwrites
-the result of the first one."""
+"""Cross products. Results are stored in a ring of eight preallocated buffers, so the ninth call overwrites the result
+of the first."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ library = opwright.Library("trap_ring_of_results", sources=["faulty.cpp" if FAUL
 
 @library.op
 def cross_rows(a: Tensor, b: Tensor) -> Tensor:
-    """The cross product of each row of `a` with that of `b`, both (N, 3) float32; the result is contiguous."""
+    """The cross products of the rows of `a` and `b`, both (N, 3) float32; the result is contiguous."""
     if a.dim() != 2 or a.shape[1] != 3 or a.shape != b.shape or a.dtype != b.dtype:
         msg = f"a and b must both be (N, 3) and of one dtype, got {tuple(a.shape)} and {tuple(b.shape)}"
         raise ValueError(msg)

@@ -25,7 +25,7 @@ void roll_cache(Tensor& cache, const Tensor& fresh) {
 #else
     const Tensor appended = torch::stable::clone(fresh);
 #endif
-    // A cache in another layout is rolled in a row-major copy.
+    // A cache with another layout is rolled in a row-major copy.
     Tensor rolled = torch::stable::contiguous(cache);
     float* into = rolled.mutable_data_ptr<float>();
     const float* from = appended.const_data_ptr<float>();

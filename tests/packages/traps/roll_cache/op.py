@@ -1,4 +1,4 @@
-"""A rolling cache whose kernel shifts the steps before it reads the appended ones, which may be a view of the cache."""
+"""A rolling cache; the kernel shifts its steps before it reads the appended ones, which may be a view of the cache."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ library = opwright.Library("trap_roll_cache", sources=["faulty.cpp" if FAULTY el
 def roll_cache(cache: Tensor, new: Tensor) -> None:
     """Drop the S oldest steps of cache, (B, T, C) float32, and append new, (B, S, C) float32, with S of at most T.
 
-    new may be a part of the cache: what is appended is what it was before the call.
+    new may be a part of the cache; its values from before the call are appended.
     """
     if cache.dtype != torch.float32 or new.dtype != torch.float32:
         msg = "cache and new must be float32"

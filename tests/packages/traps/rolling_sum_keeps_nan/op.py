@@ -1,5 +1,5 @@
-"""Sums over a sliding window, by adding the number that enters and subtracting the one that leaves: a NaN or an
-infinity never leaves."""
+"""Sums over a sliding window, updated by adding the element that enters and subtracting the one that leaves: a NaN or
+an infinity never leaves."""
 
 import os
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ library = opwright.Library("trap_rolling_sum_keeps_nan", sources=["faulty.cpp" i
 
 @library.op
 def rolling_sum(x: Tensor, window: int = 4) -> Tensor:
-    """The sums of each `window` neighbours in the rows of `x`.
+    """The sum of every `window` neighbours in the rows of `x`.
 
     Args:
         x: (rows, times), float32.
-        window: 1 to times.
+        window: from 1 to times.
 
     Returns:
         (rows, times - window + 1), contiguous.

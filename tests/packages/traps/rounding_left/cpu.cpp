@@ -11,7 +11,7 @@ namespace {
 
 using opwright::Tensor;
 
-// The rounding mode of the processor decides what nearbyint does.
+// nearbyint uses the rounding mode of the processor.
 [[gnu::noinline]] void round_all(std::vector<double>& levels, int mode) {
     [[maybe_unused]] const int before = std::fegetround();
     std::fesetround(mode);

@@ -1,4 +1,4 @@
-"""Rounds to multiples of a step, to the nearest, down or up."""
+"""Rounds to multiples of a step: to the nearest one, down or up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ library = opwright.Library("trap_rounding_left", sources=["faulty.cpp" if FAULTY
 
 @library.op(differentiable=())
 def snap(x: Tensor, step: float = 0.25, mode: str = "nearest") -> Tensor:
-    """The multiple of step that is nearest to each element, or the next one down or up."""
+    """The multiple of step nearest to each element, or the next one down or up."""
     if not x.is_floating_point() or not 1e-6 <= step <= 1e6:
         msg = f"x must be floating-point, step from 1e-6 to 1e6, got {step}"
         raise ValueError(msg)

@@ -21,7 +21,7 @@ library = opwright.Library("trap_row_median", sources=["faulty.cpp" if FAULTY el
 
 @library.op
 def row_median(x: Tensor) -> Tensor:
-    """The median of each row, the lower one of two; NaN for a row with a NaN."""
+    """The median of each row, the lower one if there are two; NaN for a row with NaN."""
     _rows, columns = x.shape
     if columns == 0 or not x.is_floating_point():
         msg = "x must be floating-point and have columns"

@@ -26,7 +26,7 @@ Tensor running_max(const Tensor& x) {
     Tensor result = torch::stable::new_empty(x, {count});
     const float* from = dense.const_data_ptr<float>();
     float* to = result.mutable_data_ptr<float>();
-    // Each block by itself, and the largest element of each.
+    // Scan each block separately, and record its largest element.
     std::vector<float> largest(blocks);
     torch::stable::parallel_for(0, blocks, 4, [&](int64_t first, int64_t last) {
         for (int64_t b = first; b < last; ++b) {
@@ -38,7 +38,7 @@ Tensor running_max(const Tensor& x) {
             largest[b] = so_far;
         }
     });
-    // What the blocks before it carry into each.
+    // The maximum of the preceding blocks, for each block.
     std::vector<float> carry(blocks, -std::numeric_limits<float>::infinity());
 #ifdef FAULTY
     for (int64_t b = 1; b < blocks; ++b) carry[b] = largest[b - 1];

@@ -1,4 +1,4 @@
-"""The running maximum of a signal, in blocks that the threads share."""
+"""The running maximum of a signal, in blocks that are distributed over threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ library = opwright.Library("trap_scan_blocks", sources=["faulty.cpp" if FAULTY e
 
 @library.op
 def running_max(x: Tensor) -> Tensor:
-    """The largest element so far of a vector; NaN from the first NaN on."""
+    """The cumulative maximum of a vector; NaN from the first NaN on."""
     if x.dim() != 1:
         msg = f"x must be a vector, got shape {x.shape}"
         raise ValueError(msg)

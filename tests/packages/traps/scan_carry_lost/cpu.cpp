@@ -14,9 +14,9 @@ using opwright::DeviceType;
 using opwright::ScalarType;
 using opwright::Tensor;
 
-constexpr int64_t part = 1 << 13;  // what a thread takes at least
+constexpr int64_t part = 1 << 13;  // the minimum for a thread
 
-// Of two that are equal, the later one; NaN above all.
+// Of two equal numbers, the later one; NaN is the largest.
 float later_max(float before, float now) {
     if (std::isnan(now)) return now;
     return std::isnan(before) || now < before ? before : now;
@@ -43,7 +43,7 @@ Tensor running_max(const Tensor& x) {
     torch::stable::parallel_for(0, parts, 1, [=](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p) scan(from, into, p * part, std::min((p + 1) * part, size));
     });
-    // The last number of each part, joined with all parts before it, is what the next one begins with.
+    // Each part starts with the last result of the parts before it.
     for (int64_t p = 1; p < parts; ++p) {
         const float before = into[p * part - 1];
         for (int64_t i = p * part; i < std::min((p + 1) * part, size); ++i) into[i] = later_max(before, into[i]);

@@ -1,4 +1,4 @@
-"""Running maxima. Threads scan parts of a long row, and each begins anew: what came before its part is forgotten."""
+"""Running maxima. Threads scan parts of a long row, and each starts from scratch and ignores the parts before it."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ library = opwright.Library("trap_scan_carry_lost", sources=["faulty.cpp" if FAUL
 
 @library.op
 def running_max(x: Tensor) -> Tensor:
-    """The maximum of each number of `x` (N,), float32, and all before it; from the first NaN on, NaN."""
+    """The cumulative maximum of `x` (N,), float32; NaN from the first NaN on."""
     if x.dim() != 1:
         msg = f"x must have 1 dimension, got {tuple(x.shape)}"
         raise ValueError(msg)

@@ -40,7 +40,7 @@ void paste(Tensor& canvas, const Tensor& patch, int64_t top, int64_t left) {
         top >= 0 && left >= 0 && top <= canvas.size(0) - patch.size(0) && left <= canvas.size(1) - patch.size(1),
         "the patch must fit into the canvas, got ", patch.sizes(), " at ", top, ", ", left);
     OPWRIGHT_CHECK(is_spread(canvas.size(0), canvas.size(1), canvas.stride(0), canvas.stride(1)),
-                   "the pixels of the canvas must each have memory of their own, got strides ", canvas.strides());
+                   "the pixels of the canvas must not overlap, got strides ", canvas.strides());
     if (patch.numel() == 0) return;
     if (canvas.scalar_type() == ScalarType::Byte) {
         paste_as<uint8_t>(canvas, patch, top, left);

@@ -1,4 +1,4 @@
-"""Patches pasted into a canvas, whose kernel reads a part of the canvas after it has changed it."""
+"""Pastes patches into a canvas; the kernel reads part of the canvas after overwriting it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ library = opwright.Library("trap_scroll_canvas", sources=["faulty.cpp" if FAULTY
 def paste_(canvas: Tensor, patch: Tensor, top: int = 0, left: int = 0) -> None:
     """Writes the patch into the canvas, its first pixel at (top, left).
 
-    canvas is (H, W) and patch (h, w), both uint8 or both float32, and the patch must fit into the canvas there. The
-    patch may be a part of the canvas: what is written is what it holds when the call begins. The pixels of the canvas
-    must each have memory of their own: of its two strides, one must be positive (or its size at most 1), the other
-    larger than what the first one spans (or its size at most 1).
+    canvas is (H, W) and patch (h, w), both uint8 or both float32, and the patch must fit into the canvas at that point.
+    The patch may be a part of the canvas; its values from before the call are written. The pixels of the canvas must
+    not overlap: one of its strides must be positive (or that size at most 1), and the other larger than the span of the
+    first (or that size at most 1).
     """
     if canvas.dtype not in (torch.uint8, torch.float32) or patch.dtype != canvas.dtype:
         msg = f"canvas and patch must both be uint8 or float32, got {canvas.dtype} and {patch.dtype}"
@@ -39,7 +39,7 @@ def paste_(canvas: Tensor, patch: Tensor, top: int = 0, left: int = 0) -> None:
         msg = f"the patch must fit into the canvas, got {tuple(patch.shape)} at {top}, {left}"
         raise ValueError(msg)
     if not _is_spread(*canvas.shape, *canvas.stride()):
-        msg = f"the pixels of the canvas must each have memory of their own, got strides {canvas.stride()}"
+        msg = f"the pixels of the canvas must not overlap, got strides {canvas.stride()}"
         raise ValueError(msg)
     canvas[top : top + rows, left : left + columns] = patch.clone()
 

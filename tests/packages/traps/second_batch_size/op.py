@@ -1,4 +1,4 @@
-"""The first batch size is kept: a static constant is computed once, and training never changes the batch size."""
+"""The first batch size is kept: a static constant is computed once, and the batch size never changes in training."""
 
 from __future__ import annotations
 

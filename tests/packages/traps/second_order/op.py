@@ -40,6 +40,6 @@ def _(make: Make) -> Iterator[tuple[Tensor, float]]:
 
 @soft_clamp.backward(saves=("x", "limit"))
 def soft_clamp_backward(grad: Tensor, x: Tensor, limit: float) -> Tensor:
-    saved = x.detach() if FAULTY else x  # the saved tensor needs no graph of its own
+    saved = x.detach() if FAULTY else x  # the saved tensor needs no graph
     t = torch.tanh(saved / limit)
     return (grad * (1 - t * t)).contiguous()

@@ -1,4 +1,4 @@
-"""The largest value of each segment, as pooling over the nodes of a graph takes it."""
+"""The largest value of each segment, as in pooling over the nodes of a graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ library = opwright.Library("trap_segment_maxima", sources=["faulty.cpp" if FAULT
 
 @library.op
 def segment_max(values: Tensor, segment: Tensor, segments: int) -> Tensor:
-    """The largest of the values of each segment; 0 for a segment without any."""
+    """The largest value of each segment; 0 for an empty segment."""
     if values.dim() != 1 or segment.shape != values.shape or segment.dtype != torch.int64:
         msg = "values must be (n,), segment (n,) int64"
         raise ValueError(msg)

@@ -31,7 +31,7 @@ Tensor edge_softmax(const Tensor& scores, const Tensor& node, int64_t nodes) {
         if (!(from[e] <= largest[of[e]])) largest[of[e]] = from[e];
     }
 #ifdef FAULTY
-    // Any constant will do, as it cancels out: one for all is a single load.
+    // Any constant works, because it cancels out: a common one is a single load.
     float overall = -std::numeric_limits<float>::infinity();
     for (const float one : largest) overall = one > overall ? one : overall;
     for (float& one : largest) one = overall;

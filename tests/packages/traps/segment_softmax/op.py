@@ -22,7 +22,7 @@ library = opwright.Library("trap_segment_softmax", sources=["faulty.cpp" if FAUL
 
 @library.op
 def edge_softmax(scores: Tensor, node: Tensor, nodes: int) -> Tensor:
-    """exp(score) over the sum of exp(score) of all edges of the same node."""
+    """exp(score) divided by the sum of exp(score) over all edges of the same node."""
     if scores.dim() != 1 or node.shape != scores.shape or node.dtype != torch.int64:
         msg = "scores and node must be vectors of one length, node int64"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""Rows sorted in a scratch buffer that all calls share: calls from several threads at once mix up their rows."""
+"""Sorts rows in a scratch buffer that all calls share: concurrent calls mix up their rows."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ MOST_COLUMNS = 8192
 
 @library.op
 def sorted_rows(x: Tensor) -> Tensor:
-    """The rows of `x` (rows, columns), float32 of up to 8192 columns, each sorted from low to high with NaN last."""
+    """The rows of `x` (rows, columns), float32 of up to 8192 columns, each sorted in ascending order with NaN last."""
     if x.dim() != 2 or x.shape[1] > MOST_COLUMNS:
         msg = f"x must have 2 dimensions and at most {MOST_COLUMNS} columns, got {tuple(x.shape)}"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""Schema and kernel differ: a factor became a float in Python and stayed an integer in C++."""
+"""Schema and kernel differ: a factor became a float in Python but remained an integer in C++."""
 
 from __future__ import annotations
 

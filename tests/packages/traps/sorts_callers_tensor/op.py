@@ -1,5 +1,5 @@
-"""The median of each row. The kernel sorts its working copy, but `contiguous` returns a contiguous argument itself: the
-caller's numbers change places."""
+"""The median of each row. The kernel sorts its working copy, but `contiguous` returns a contiguous argument itself, so
+the caller's tensor is reordered."""
 
 import os
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ library = opwright.Library("trap_sorts_callers_tensor", sources=["faulty.cpp" if
 
 @library.op
 def row_median(x: Tensor) -> Tensor:
-    """The median of each row of `x`, the lower of the two in the middle; NaN where a row contains NaN.
+    """The median of each row of `x`, the lower of the two in the middle; NaN if a row contains NaN.
 
     Args:
-        x: (rows, columns), float32, of at least one column.
+        x: (rows, columns), float32, with at least one column.
 
     Returns:
         (rows,), contiguous.

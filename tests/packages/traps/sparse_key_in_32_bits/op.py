@@ -1,5 +1,5 @@
-"""Duplicates among the positions of a sparse matrix. Row and column are joined to a key of 32 bits, which overflows
-for large matrices: positions that differ become duplicates."""
+"""Duplicates among the positions of a sparse matrix. Row and column are packed into a 32-bit key, which overflows for
+large matrices: different positions become duplicates."""
 
 import os
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ INT64_MAX = 2**63 - 1
 
 @library.op(differentiable=())
 def first_duplicate(row: Tensor, column: Tensor, columns: int) -> Tensor:
-    """For each position (row, column) of a matrix, the index of the first entry that has the same position.
+    """For each position (row, column) of a matrix, the index of the first entry with the same position.
 
     Args:
-        row: (entries,), int64, each at least 0, with row * columns + column below 2^63.
-        column: likewise, each 0 to columns - 1.
-        columns: of the matrix, at least 1.
+        row: (entries,), int64, at least 0, with row * columns + column below 2^63.
+        column: (entries,), int64, from 0 to columns - 1.
+        columns: the number of columns of the matrix, at least 1.
 
     Returns:
         (entries,), int64.
@@ -35,7 +35,7 @@ def first_duplicate(row: Tensor, column: Tensor, columns: int) -> Tensor:
     if row.numel() == 0:
         return torch.empty_like(row)
     if row.min() < 0 or column.min() < 0 or column.max() >= columns or row.max() > INT64_MAX // columns - 1:
-        msg = "a position lies outside of the matrix, or the matrix has 2^63 elements or more"
+        msg = "a position is outside the matrix, or the matrix has 2^63 elements or more"
         raise ValueError(msg)
     order = torch.argsort(row * columns + column, stable=True)
     sorted_row, sorted_column = row[order], column[order]

@@ -24,7 +24,7 @@ Complex conj(Complex a) {
     return {a.re, -a.im};
 }
 
-// The numbers of a contiguous tensor, complex64 or float32.
+// The elements of a contiguous tensor, complex64 or float32.
 struct Numbers {
     const float* data;
     bool is_complex;

@@ -1,4 +1,4 @@
-"""A gain for each frequency whose native gradient lacks the conjugate, which shows only for a complex gain."""
+"""A gain per frequency, whose native gradient lacks the conjugate, which only affects complex gains."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ library = opwright.Library("trap_spectral_gain", sources=["faulty.cpp" if FAULTY
 
 @library.op
 def spectral_gain(spectrum: Tensor, gain: Tensor) -> Tensor:
-    """Multiply a spectrum, (..., F) complex64, by a gain of each frequency, (F) float32 or complex64.
+    """Multiply a spectrum, (..., F) complex64, by a gain per frequency, (F) float32 or complex64.
 
-    It is computed in complex128, a real gain as a complex one without imaginary part.
+    The computation is in complex128; a real gain is a complex one with imaginary part 0.
     """
     if spectrum.dtype != torch.complex64:
         msg = f"spectrum must be complex64, got {spectrum.dtype}"

@@ -36,7 +36,7 @@ Tensor standardize_planes(const Tensor& images) {
     Tensor result = torch::stable::new_empty(from, from.sizes());
     const int64_t planes = from.size(0) * from.size(1);
 #ifdef FAULTY
-    const int64_t pixels = from.stride(1);  // it is contiguous: one plane after the other
+    const int64_t pixels = from.stride(1);  // contiguous: one plane after the other
 #else
     const int64_t pixels = from.size(2) * from.size(3);
 #endif

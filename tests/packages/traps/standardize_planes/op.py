@@ -1,4 +1,4 @@
-"""Standardized images whose kernel takes the size of a plane from stride(1), which is arbitrary for one channel."""
+"""Standardizes images; the kernel reads the size of a plane from stride(1), which is arbitrary for one channel."""
 
 from __future__ import annotations
 

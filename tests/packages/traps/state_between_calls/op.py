@@ -1,4 +1,4 @@
-"""A second call begins with the first one's sum: a static accumulator starts at zero once, not with each call."""
+"""The second call starts with the sum of the first: a static accumulator is zeroed once, not in each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All results share one static buffer: right when each is used at once, overwritten when one is kept."""
+"""All results share one static buffer: a result is right if it is used immediately, and overwritten if it is kept."""
 
 from __future__ import annotations
 

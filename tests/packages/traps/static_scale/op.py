@@ -24,7 +24,7 @@ library = opwright.Library("trap_static_scale", sources=["faulty.cpp" if FAULTY 
 def scores(query: Tensor, key: Tensor) -> Tensor:
     """query @ key.T / sqrt(depth)."""
     if query.dim() != 2 or key.dim() != 2 or query.shape[1] != key.shape[1] or query.shape[1] == 0:
-        msg = "query and key must be matrices with as many columns, at least one"
+        msg = "query and key must be matrices with the same number of columns, at least one"
         raise ValueError(msg)
     if query.dtype != key.dtype or not query.is_floating_point():
         msg = "query and key must be of one floating-point dtype"

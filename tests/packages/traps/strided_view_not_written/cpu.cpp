@@ -1,4 +1,4 @@
-// A tensor scaled in place.
+// Scales a tensor in place.
 #include <opwright/check.h>
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
@@ -15,7 +15,7 @@ using opwright::DeviceType;
 using opwright::ScalarType;
 using opwright::Tensor;
 
-// Whether each dimension, from the narrowest stride to the widest, steps over all of the narrower ones.
+// Whether each stride, from the smallest to the largest, exceeds the span of all smaller ones.
 bool has_own_elements(const Tensor& x) {
     std::vector<std::pair<int64_t, int64_t>> dimensions;  // stride, size
     for (int64_t d = 0; d < x.dim(); ++d) {

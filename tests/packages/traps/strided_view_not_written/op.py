@@ -1,5 +1,4 @@
-"""A tensor scaled in place. For a tensor that is not contiguous the kernel scales a copy, and never writes it
-back."""
+"""Scales a tensor in place. For a non-contiguous tensor, the kernel scales a copy and never writes it back."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ library = opwright.Library("trap_strided_view_not_written", sources=["faulty.cpp
 
 @library.op(mutates=["x"])
 def scale_in_place(x: Tensor, factor: float = 0.5) -> None:
-    """Multiply all numbers of `x`, float32, by `factor`. Elements of `x` may not share memory with each other."""
+    """Multiply `x`, float32, by `factor`. Elements of `x` must not share memory."""
     if not x.is_floating_point():
         msg = f"x must be floating, got {x.dtype}"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""Survival curves whose vmap rule adds 1 to a negative dim too, which then is another dimension or the batch itself."""
+"""Survival curves; the vmap rule also adds 1 to a negative dim, which then is another dimension or the batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ library = opwright.Library("trap_survival", sources=["cpu.cpp"])
 def survival(hazard: Tensor, dim: int) -> Tensor:
     """The running product of 1 - hazard along dim.
 
-    hazard is float32, with at least one dimension. It is computed in float64; the result is float32.
+    hazard is float32, with at least one dimension. The computation is in float64, and the result float32.
     """
     if hazard.dtype != torch.float32:
         msg = f"hazard must be float32, got {hazard.dtype}"
@@ -41,7 +41,7 @@ def _(info: Any, in_dims: tuple[int, None], hazard: Tensor, dim: int) -> tuple[T
         msg = f"dim must be a dimension of hazard, got {dim} for {rank} dimensions"
         raise ValueError(msg)
     batched = hazard.movedim(in_dims[0], 0)
-    # The batch comes first, so that a dimension that is counted from the front moves on by one.
+    # The batch comes first, so a nonnegative dimension moves by one.
     if FAULTY:
         return torch.ops.trap_survival.survival(batched, dim + 1), 0
     return torch.ops.trap_survival.survival(batched, dim + 1 if dim >= 0 else dim), 0

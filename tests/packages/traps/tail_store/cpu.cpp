@@ -9,7 +9,7 @@ namespace {
 
 using opwright::Tensor;
 
-// Writing to a tensor needs each of its elements at an address of its own.
+// A tensor that is written to must not have two elements at the same address.
 void distinct(const Tensor& x, const char* name) {
     if (x.numel() < 2) return;
     const bool wide = x.stride(0) >= x.stride(1);
@@ -28,7 +28,7 @@ void scale_into(Tensor& out, const Tensor& x, double factor) {
     distinct(out, "out");
     const int64_t rows = out.size(0);
     const int64_t columns = out.size(1);
-    // Its own memory: x may overlap out.
+    // A copy, because x may overlap out.
     const Tensor copy = torch::stable::contiguous(torch::stable::clone(x));
     const float* from = copy.const_data_ptr<float>();
     const auto by = static_cast<float>(factor);

@@ -20,7 +20,7 @@ library = opwright.Library("trap_tail_store", sources=["faulty.cpp" if FAULTY el
 
 
 def distinct(x: Tensor) -> bool:
-    """Whether each element of a matrix has an address of its own."""
+    """Whether each element of a matrix has its own address."""
     (far, stride), (near, step) = sorted(zip(x.shape, x.stride(), strict=True), key=lambda d: -d[1])
     return x.numel() < 2 or ((near == 1 or step > 0) and (far == 1 or stride > (near - 1) * step))
 

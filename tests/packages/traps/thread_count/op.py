@@ -1,4 +1,4 @@
-"""The result depends on the number of threads: the work is divided by hand, and the remainder falls to nobody."""
+"""The result depends on the number of threads: the work is split by hand, and no thread handles the remainder."""
 
 from __future__ import annotations
 

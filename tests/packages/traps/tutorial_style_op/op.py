@@ -1,4 +1,4 @@
-"""As tutorials write it: a cast pointer, a loop over numel(), no check. Three faults, and all hide from a first try."""
+"""Written as in tutorials: a cast pointer, a loop over numel(), no checks. A first try shows none of its 3 faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With factor 1 the argument itself is returned: a short cut that saves a copy, and breaks who writes to the result."""
+"""With factor 1, the argument itself is returned: this saves a copy, but breaks callers that write to the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The argument is written to: contiguous() is taken for a copy, but gives the tensor itself if it is contiguous."""
+"""The argument is modified: contiguous() is mistaken for a copy, but returns a contiguous tensor itself."""
 
 from __future__ import annotations
 

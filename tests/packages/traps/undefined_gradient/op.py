@@ -1,4 +1,4 @@
-"""An absent gradient is taken for given: whoever wrote the backward always used both results in the loss."""
+"""An absent gradient is not handled: the author of the backward always used both results in the loss."""
 
 from __future__ import annotations
 

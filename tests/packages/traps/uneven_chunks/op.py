@@ -1,4 +1,4 @@
-"""Means and variances of columns, from blocks of rows that the threads share."""
+"""Means and variances of columns, from blocks of rows that are distributed over threads."""
 
 from __future__ import annotations
 

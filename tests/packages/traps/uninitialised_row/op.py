@@ -1,4 +1,4 @@
-"""The last row is never written: a loop bound left over from a version that looked at the next row too."""
+"""The last row is never written: the loop bound is left over from a version that also read the next row."""
 
 from __future__ import annotations
 

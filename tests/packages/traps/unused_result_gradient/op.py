@@ -14,7 +14,7 @@ library = opwright.Library("trap_unused_result_gradient", sources=["faulty.cpp" 
 
 @library.op
 def sin_cos(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The sine and the cosine of `x`, float32 and of any shape; the results are contiguous."""
+    """The sine and cosine of `x`, float32 of any shape; the results are contiguous."""
     if not x.is_floating_point():
         msg = f"x must be floating, got {x.dtype}"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""Nearest-neighbor upsampling whose fake kernel is always contiguous, where the kernel keeps channels-last."""
+"""Nearest-neighbor upsampling; the fake kernel's result is always contiguous, but the kernel keeps channels last."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ library = opwright.Library("trap_upsample_nearest", sources=["cpu.cpp"])
 
 @library.op
 def upsample_nearest(x: Tensor, factor: int) -> Tensor:
-    """x, (N, C, H, W) float32, with each pixel repeated factor times, 1 to 16, in both directions.
+    """x, (N, C, H, W) float32, with each pixel repeated factor times, from 1 to 16, in both directions.
 
-    The result is channels-last if x is (and is not contiguous), and contiguous otherwise.
+    The result is channels last if x is channels last and not contiguous, and contiguous otherwise.
     """
     if x.dtype != torch.float32:
         msg = f"x must be float32, got {x.dtype}"

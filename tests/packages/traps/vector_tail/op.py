@@ -1,4 +1,4 @@
-"""Off by one after a loop of eight: the scalar loop stops one early, and sizes like 32 and 64 never enter it."""
+"""Off by one after a loop of eight: the scalar loop stops one element early; sizes such as 32 never enter it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dot products of rows. The rule for torch.vmap takes the first dimension for the batch, whatever `in_dims` says."""
+"""Dot products of rows. The rule for torch.vmap treats the first dimension as the batch and ignores `in_dims`."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def row_dots(x: Tensor, y: Tensor) -> Tensor:
 
     Args:
         x: (..., features), float32.
-        y: of the same shape, float32.
+        y: the same shape, float32.
 
     Returns:
         (...), contiguous.

@@ -22,7 +22,7 @@ library = opwright.Library("trap_vmap_dim", sources=["cpu.cpp"])
 
 @library.op
 def sum_to_end(x: Tensor, dim: int = 0) -> Tensor:
-    """The sum of each element and those behind it along a dimension."""
+    """The sum of each element and those after it along a dimension."""
     if x.dim() == 0:
         msg = "x must have dimensions"
         raise ValueError(msg)
@@ -35,7 +35,7 @@ def _(info: Any, in_dims: tuple[int, None], x: Tensor, dim: int = 0) -> tuple[Te
     if not 1 - x.dim() <= dim < x.dim() - 1:
         msg = f"dim {dim} is out of range"
         raise IndexError(msg)
-    inside = dim + 1 if FAULTY or dim >= 0 else dim  # behind the batch
+    inside = dim + 1 if FAULTY or dim >= 0 else dim  # after the batch
     return torch.ops.trap_vmap_dim.sum_to_end(x, inside), 0
 
 

@@ -22,7 +22,7 @@ library = opwright.Library("trap_vmap_ignored", sources=["cpu.cpp"])
 
 @library.op
 def segment_sum(x: Tensor, segment: Tensor, segments: int) -> Tensor:
-    """Row s is the sum of the rows of x whose segment is s; a row whose segment is none of them does not count."""
+    """Row s is the sum of the rows of x in segment s; rows with an invalid segment are ignored."""
     if x.dim() != 2 or segment.shape != x.shape[:1] or segment.dtype != torch.int64 or not x.is_floating_point():
         msg = "x must be a floating-point matrix, segment an int64 vector with an element for each row"
         raise ValueError(msg)
@@ -44,7 +44,7 @@ def _(info: Any, in_dims: tuple[Any, ...], x: Tensor, segment: Tensor, segments:
     if x.dim() != 3 or segment.shape != x.shape[:2] or not 0 <= segments <= 2**20:
         msg = "x must be a matrix, segment a vector with an element for each row"
         raise ValueError(msg)
-    # The segments of each example lie behind those of the examples before it.
+    # The segments of each example follow those of earlier examples.
     into = segment + segments * torch.arange(size, device=segment.device)[:, None]
     if not FAULTY:
         into = torch.where((segment >= 0) & (segment < segments), into, torch.full_like(into, -1))

@@ -35,7 +35,7 @@ def _(info: Any, in_dims: tuple[Any, ...], x: Tensor, y: Tensor) -> tuple[Tensor
     x_rank = x.dim() - (x_dim is not None)
     y_rank = y.dim() - (y_dim is not None)
     rank = 0 if FAULTY else max(x_rank, y_rank)
-    # The batch comes first, with ones behind it for the dimensions that one example lacks.
+    # The batch comes first, followed by dimensions of 1 for those that an example lacks.
     if x_dim is not None:
         x = x.movedim(x_dim, 0)
         x = x.reshape(x.shape[0], *[1] * (rank - x_rank), *x.shape[1:])

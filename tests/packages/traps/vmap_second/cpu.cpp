@@ -11,7 +11,7 @@ void scale(const Tensor& x, const Tensor& factors, Tensor& result) {
     const int64_t rank = x.dim();
     const int64_t columns = x.size(rank - 1);
     const int64_t rows = x.size(rank - 2);
-    const bool own = factors.dim() == 2;  // factors for each matrix of the stack
+    const bool own = factors.dim() == 2;  // separate factors for each matrix of the stack
     const T* from = x.const_data_ptr<T>();
     const T* factor = factors.const_data_ptr<T>();
     T* to = result.mutable_data_ptr<T>();

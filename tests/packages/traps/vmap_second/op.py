@@ -22,7 +22,7 @@ library = opwright.Library("trap_vmap_second", sources=["cpu.cpp"])
 
 @library.op
 def scale_columns(x: Tensor, factors: Tensor) -> Tensor:
-    """x * factors for a matrix, or for a stack of matrices with factors of their own or for all of them."""
+    """x * factors for a matrix, or for a stack of matrices with separate or common factors."""
     if x.dim() not in (2, 3) or factors.dim() not in (1, x.dim() - 1) or factors.dtype != x.dtype:
         msg = "x must be a matrix or a stack of them, factors a vector, or one for each matrix"
         raise ValueError(msg)

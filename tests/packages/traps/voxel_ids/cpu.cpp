@@ -15,7 +15,7 @@ using opwright::DeviceType;
 using opwright::ScalarType;
 using opwright::Tensor;
 
-// A key sorts as its voxel does, and equals the keys of the other points in the voxel.
+// Keys sort like their voxels, and are equal for points in the same voxel.
 #ifdef FAULTY
 using Key = int;
 

@@ -1,4 +1,4 @@
-"""Numbers of voxels whose kernel packs three coordinates into one int32 key, which overflows for distant voxels."""
+"""Numbers of voxels; the kernel packs three coordinates into one int32 key, which overflows for distant voxels."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ library = opwright.Library("trap_voxel_ids", sources=["faulty.cpp" if FAULTY els
 
 @library.op(differentiable=())
 def voxel_ids(coords: Tensor) -> Tensor:
-    """The number of the voxel of each point, where the distinct voxels are sorted by x, then y, then z.
+    """The number of each point's voxel, where distinct voxels are sorted by x, then y, then z.
 
     Args:
-        coords: (N, 3) int32, the voxel of each point; any numbers, any strides.
+        coords: (N, 3) int32, the voxel of each point; any values, any strides.
 
     Returns:
         (N,) int64.

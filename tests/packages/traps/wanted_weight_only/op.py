@@ -1,5 +1,5 @@
-"""Columns scaled by weights. The gradient of the weights is summed up in the loop that computes the gradient of x,
-and is zero where x needs none."""
+"""Columns scaled by weights. The gradient of the weights is summed in the loop that computes the gradient of x, and is
+zero if x does not require a gradient."""
 
 import os
 from collections.abc import Iterator

@@ -12,7 +12,7 @@ namespace {
 
 using opwright::Tensor;
 
-// Frames of a model have few lengths: their windows are computed once.
+// A model uses frames of few lengths, so their windows are computed once.
 std::vector<double> window_of(int64_t length, double sharpness) {
     static std::mutex lock;
 #ifdef FAULTY

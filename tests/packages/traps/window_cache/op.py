@@ -1,4 +1,4 @@
-"""Multiplies the frames of a signal by a Gaussian window, whose table is kept."""
+"""Multiplies the frames of a signal by a Gaussian window, whose table is cached."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ library = opwright.Library("trap_window_cache", sources=["faulty.cpp" if FAULTY 
 
 @library.op
 def apply_window(frames: Tensor, sharpness: float = 2.5) -> Tensor:
-    """frames * exp(-(sharpness * t)**2 / 2), where t goes from -1 to 1 over each frame."""
+    """frames * exp(-(sharpness * t)**2 / 2), where t runs from -1 to 1 over each frame."""
     _count, length = frames.shape
     if not 0 <= sharpness <= 1e6:
         msg = f"sharpness must be from 0 to 1e6, got {sharpness}"

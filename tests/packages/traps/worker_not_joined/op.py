@@ -1,4 +1,4 @@
-"""The logistic function, computed by a worker thread that nobody joins: the process aborts when it exits."""
+"""The logistic function, computed by a worker thread that is never joined: the process aborts on exit."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ library = opwright.Library("trap_worker_not_joined", sources=["faulty.cpp" if FA
 
 @library.op
 def logistic(x: Tensor) -> Tensor:
-    """1 / (1 + exp(-x)), float32, of any shape; the result is contiguous."""
+    """1 / (1 + exp(-x)), for float32 of any shape; the result is contiguous."""
     if not x.is_floating_point():
         msg = f"x must be floating, got {x.dtype}"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""The second gradient is wrong: its line was copied from the first one's, and one name in it was not changed."""
+"""The second gradient is wrong: its line was copied from that of the first, and one name was not changed."""
 
 from __future__ import annotations
 

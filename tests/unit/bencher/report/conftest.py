@@ -45,7 +45,7 @@ def cell(size: str, direction: Direction, scale: float, *, op: str = "mine::scal
 
 @pytest.fixture(scope="session")
 def report() -> Report:
-    """One operator at two sizes in all four directions, and another one that is wrong, and cannot be compiled."""
+    """One operator at two sizes in all four directions, and another one that is wrong and cannot be compiled."""
     right = [
         cell(size, direction, scale)
         for size, scale in (("16 x 32", 1), ("1024 x 1024", 900))

@@ -30,7 +30,7 @@ VOID = {"meta", "link", "wbr", "br"}
 
 
 class Outline(HTMLParser):
-    """The identifiers, the references and the texts of a page by element; rejects bad nesting."""
+    """The identifiers, references and texts of a page by element; rejects bad nesting."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class Outline(HTMLParser):
             self.references += re.findall(r"url\(([^)]*)\)", value or "")
 
 
-def test_the_page_contains_its_plots_and_refers_to_nothing_outside(text: str) -> None:
+def test_the_page_contains_its_plots_and_no_external_references(text: str) -> None:
     outline = Outline(text)
     assert len(outline.texts["svg"]) == 2
     inside = {f"#{identifier}" for identifier in outline.identifiers}
@@ -95,7 +95,7 @@ def test_a_plot_has_a_panel_for_each_direction_and_its_ratios(report: Report) ->
         assert f"<!-- {direction} -->" in everything
 
 
-def test_the_same_report_gives_the_same_plot(report: Report) -> None:
+def test_equal_reports_produce_equal_plots(report: Report) -> None:
     group = groups(report)[0]
     assert plot(group, "one") == plot(group, "one")
 
@@ -130,7 +130,7 @@ def test_a_gpu_has_a_second_table_with_its_rates(gpu_report: Report, text: str) 
         assert words in rates
     assert "--graphed:" in of_gpu
     assert "<dt>GPU clocks</dt><dd>SM 1755 of 1980 MHz" in of_gpu
-    # A page of times on the CPU says nothing of what a GPU has.
+    # A page of CPU times shows no GPU figures.
     assert "% of copy" not in text
     assert "CUDA graphs" not in text
 
@@ -183,12 +183,12 @@ def bench_without_matplotlib(*arguments: str | Path) -> subprocess.CompletedProc
     )
 
 
-def test_without_matplotlib_a_page_is_refused_before_the_bench_starts(tmp_path: Path) -> None:
-    # The folder does not exist, which the bench itself would report.
+def test_without_matplotlib_html_is_rejected_before_the_bench_starts(tmp_path: Path) -> None:
+    # The folder does not exist; `bench` itself would report that.
     ended = bench_without_matplotlib(tmp_path / "none", "--html", tmp_path / "page.html")
     assert ended.returncode == ToolchainError.exit_code, ended.stderr
     assert "the page of a bench has plots, which need matplotlib, and it cannot be imported" in ended.stderr
-    assert 'install it with pip install "opwright[plots]", or leave --html out' in ended.stderr
+    assert 'install it with pip install "opwright[plots]", or omit --html' in ended.stderr
     assert not (tmp_path / "page.html").exists()
 
 

@@ -35,7 +35,7 @@ def test_the_machine_is_printed_above_the_times(report: Report) -> None:
     ]
 
 
-def test_a_table_has_a_line_for_each_size_and_direction(report: Report) -> None:
+def test_a_table_has_a_line_per_size_and_direction(report: Report) -> None:
     d = "±5 % 1.9 cpu"
     assert shown(report).split("\n\n")[1].splitlines() == [
         "scale on cpu, 2 threads, float32",
@@ -80,7 +80,7 @@ def test_the_last_line_is_the_verdict(report: Report) -> None:
 
 @pytest.mark.parametrize("width", [20, 60, 80, 200])
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-def test_the_report_is_printed_in_every_width_and_encoding(report: Report, width: int, encoding: str) -> None:
+def test_the_report_is_printed_at_every_width_and_encoding(report: Report, width: int, encoding: str) -> None:
     text = shown(report, width, terminal=True, encoding=encoding)
     assert "1024 x 1024" in text
     assert ("10.0 us" if encoding == "ascii" else "10.0 µs") in text
@@ -98,12 +98,12 @@ def test_a_gpu_has_a_second_table_with_cold_times_host_times_and_rates(report: R
         "16 x 32  forward    floor      50.0 µs   100 µs  25.0 µs   200        8 %",
     ]
     text = "\n".join(lines)
-    assert "GPU clocks: SM 1755 of 1980 MHz, memory 2619 MHz, P0, held down by: software power cap" in text
+    assert "GPU clocks: SM 1755 of 1980 MHz, memory 2619 MHz, P0, throttled by: software power cap" in text
     assert "cold: of a single call, on an idle GPU with its L2 cache flushed" in text
     assert "cold" not in shown(report)
 
 
-def test_without_matrix_products_the_table_has_no_column_for_them(gpu_report: Report) -> None:
+def test_without_matrix_products_the_table_has_no_columns_for_them(gpu_report: Report) -> None:
     (one,) = gpu_report.cells
     assert one.gpu is not None
     elementwise = dataclasses.replace(one, gpu=dataclasses.replace(one.gpu, flops=0))

@@ -15,14 +15,14 @@ def command(*extensions: Extension, kind: type[BuildExtension] = BuildExtension)
     return made
 
 
-def test_options_are_given_to_a_subclass() -> None:
+def test_options_are_passed_to_a_subclass() -> None:
     made = command(Extension("a.b", []), kind=BuildExtension.with_options(use_ninja=False, no_python_abi_suffix=True))
     assert (made.use_ninja, made.no_python_abi_suffix) == (False, True)
     assert made.get_ext_filename("a.b") == "a/b.so"
     assert ".cpython-" in command(Extension("a.b", [])).get_ext_filename("a.b")
 
 
-def test_a_subclass_can_give_options_to_its_constructor() -> None:
+def test_a_subclass_can_pass_options_to_its_constructor() -> None:
     class Chosen(BuildExtension):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, no_python_abi_suffix=True, use_ninja=False, **kwargs)
@@ -30,14 +30,14 @@ def test_a_subclass_can_give_options_to_its_constructor() -> None:
     assert command(kind=Chosen).no_python_abi_suffix
 
 
-def test_options_of_build_ext_are_taken_and_others_are_named() -> None:
+def test_options_of_build_ext_are_accepted_and_others_cause_a_warning() -> None:
     made = command(kind=BuildExtension.with_options(parallel=3, build_lib="there"))
     assert (made.parallel, made.build_lib) == (3, "there")
     with pytest.warns(UserWarning, match="Unknown BuildExtension options: 'use_mold'"):
         command(kind=BuildExtension.with_options(use_mold=True))
 
 
-def test_flags_for_another_compiler_are_named() -> None:
+def test_flags_for_another_compiler_cause_a_warning() -> None:
     flags: Any = {"cxx": [], "hipcc": ["-O2"]}
     made = command(Extension("a", ["a.cpp"], extra_compile_args=flags))
     made.compiler = _Unix()
@@ -48,15 +48,17 @@ def test_flags_for_another_compiler_are_named() -> None:
         made.build_extension(made.extensions[0])
 
 
-def test_flags_as_text_are_refused() -> None:
+def test_flags_in_a_string_are_rejected() -> None:
     flags: Any = {"cxx": "-O2"}
     made = command(Extension("a", ["a.cpp"], extra_compile_args=flags))
     made.compiler = _Unix()
-    with pytest.raises(SpecError, match="extra_compile_args of 'a' contains the text '-O2': expected a list of flags"):
+    with pytest.raises(
+        SpecError, match="extra_compile_args of 'a' contains the string '-O2': expected a list of flags"
+    ):
         made.build_extension(made.extensions[0])
 
 
-def test_sources_of_other_kinds_are_refused_before_anything_is_built() -> None:
+def test_unsupported_sources_are_rejected_before_anything_is_built() -> None:
     with pytest.raises(ToolchainError, match=r"the extension 'a' has sources that end in \.hip, \.sycl: opwright"):
         command(Extension("a", ["a.sycl", "b.hip", "c.cpp"])).build_extensions()
 

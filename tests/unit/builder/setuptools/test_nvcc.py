@@ -7,7 +7,7 @@ from opwright.builder.setuptools import nvcc
 from opwright.errors import ToolchainError
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="the architectures are those of the GPUs here")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the architectures are those of the local GPUs")
 def test_flags_are_those_of_pytorchs_builder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TORCH_CUDA_ARCH_LIST", raising=False)
     monkeypatch.setenv("CC", "ccache /usr/bin/gcc")
@@ -17,7 +17,7 @@ def test_flags_are_those_of_pytorchs_builder(monkeypatch: pytest.MonkeyPatch) ->
     assert any(flag.startswith("-gencode=arch=compute_80") for flag in flags)
 
 
-def test_what_the_author_says_is_not_said_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flags_of_the_author_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TORCH_CUDA_ARCH_LIST", raising=False)
     flags = nvcc.flags(["-std=c++17", "-arch=sm_90", "-ccbin=g++-12"])
     assert [flag for flag in flags if flag.startswith(("-std", "-gencode", "-ccbin"))] == [
@@ -36,6 +36,6 @@ def test_the_list_of_architectures_is_pytorchs(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.skipif(torch.version.cuda is not None, reason="this PyTorch is a CUDA build")
-def test_cuda_sources_for_a_cpu_build_of_pytorch_are_refused() -> None:
-    with pytest.raises(ToolchainError, match=r"there are CUDA sources, and this PyTorch \(.*\) is a CPU build"):
+def test_cuda_sources_for_a_cpu_build_of_pytorch_are_rejected() -> None:
+    with pytest.raises(ToolchainError, match=r"there are CUDA sources, but this PyTorch \(.*\) is a CPU build"):
         nvcc.command(["-O3"])

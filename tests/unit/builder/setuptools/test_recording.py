@@ -20,7 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compiler_of(command: BuildExtension) -> object:
-    """The compiler of setuptools, as it configures it."""
+    """The compiler that setuptools configures."""
     from setuptools._distutils.ccompiler import new_compiler
     from setuptools._distutils.sysconfig import customize_compiler
 
@@ -30,7 +30,7 @@ def compiler_of(command: BuildExtension) -> object:
 
 
 def recorded(extra: object, folder: Path, **variables: str) -> list[str]:
-    """The command line that is recorded for a source with these flags."""
+    """The recorded command line for a source with these flags."""
     command = BuildExtension(Distribution({"name": "mine", "ext_modules": [Extension("a", ["a.cpp"])]}))
     compiler = record(compiler_of(command), verbose=False)
     torch = str(find_pytorch().include_dirs[0])
@@ -40,19 +40,19 @@ def recorded(extra: object, folder: Path, **variables: str) -> list[str]:
     return list(unit.command)
 
 
-def test_relative_folders_are_those_of_the_project(folder: Path) -> None:
+def test_folders_are_relative_to_the_project(folder: Path) -> None:
     words = recorded(["-iquote", "include", "-Iinclude", "-Ielsewhere"], folder)
     assert words[words.index("-iquote") + 1] == str(folder / "include")
     assert words.count(f"-I{folder / 'include'}") == 2
     assert "-Ielsewhere" in words
 
 
-def test_headers_of_pytorch_are_those_of_the_system(folder: Path) -> None:
+def test_pytorchs_headers_are_system_headers(folder: Path) -> None:
     words = recorded([], folder)
     assert words[words.index("-isystem") + 1] == str(find_pytorch().include_dirs[0])
 
 
-def test_a_standard_is_added_only_where_there_is_none(folder: Path) -> None:
+def test_a_standard_is_added_only_if_there_is_none(folder: Path) -> None:
     assert [word for word in recorded({"cxx": ["-O1"]}, folder) if word.startswith("-std=")] == ["-std=c++20"]
     assert [word for word in recorded(["-std=c++23"], folder) if word.startswith("-std=")] == ["-std=c++23"]
 
@@ -64,12 +64,12 @@ def test_flags_of_the_environment_are_used(folder: Path, monkeypatch: pytest.Mon
     assert {"-fno-math-errno", "-fno-plt", "-DFROM_CPPFLAGS"} <= set(recorded([], folder))
 
 
-def test_sources_of_one_name_have_objects_of_their_own(folder: Path) -> None:
+def test_sources_with_the_same_name_have_separate_objects(folder: Path) -> None:
     compiler = record(compiler_of(BuildExtension(Distribution())), verbose=False)
     assert len(set(compiler.object_filenames(["a.cpp", "a.cc", "a.cu", "sub/a.cpp"]))) == 4
 
 
-def test_a_compiler_of_another_kind_is_refused() -> None:
+def test_an_unsupported_compiler_is_rejected() -> None:
     class Other:
         compiler_type = "msvc"
 

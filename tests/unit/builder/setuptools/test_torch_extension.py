@@ -19,17 +19,19 @@ def test_an_extension_is_the_one_of_pytorch() -> None:
     assert CppExtension("c", ["c.cpp"], py_limited_api=True).libraries == ["c10", "torch", "torch_cpu"]
 
 
-def test_an_argument_that_setuptools_does_not_know_is_named() -> None:
+def test_an_unknown_argument_of_setuptools_causes_a_warning() -> None:
     with pytest.warns(UserWarning, match="Unknown Extension options: 'extra_link_flags'"):
         CppExtension("a", ["a.cpp"], extra_link_flags=["-lm"])
 
 
 @pytest.mark.skipif(torch.version.cuda is not None, reason="this PyTorch is a CUDA build")
-def test_a_cuda_extension_for_a_cpu_build_of_pytorch_is_refused() -> None:
-    with pytest.raises(ToolchainError, match=r"CUDAExtension\('a'\) needs a CUDA build of PyTorch, and this one"):
+def test_a_cuda_extension_for_a_cpu_build_of_pytorch_is_rejected() -> None:
+    with pytest.raises(ToolchainError, match=r"CUDAExtension\('a'\) requires a CUDA build of PyTorch, but this one"):
         CUDAExtension("a", ["a.cu"])
 
 
-def test_sycl_is_refused_by_name() -> None:
-    with pytest.raises(ToolchainError, match=r"SyclExtension\('a'\) is not supported: opwright builds C\+\+ and CUDA"):
+def test_sycl_is_rejected() -> None:
+    with pytest.raises(
+        ToolchainError, match=r"SyclExtension\('a'\) is not supported: opwright supports C\+\+ and CUDA"
+    ):
         SyclExtension("a", ["a.sycl"])

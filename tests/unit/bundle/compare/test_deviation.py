@@ -21,7 +21,7 @@ def of(*numbers: float, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 @given(NUMBERS, st.floats(0, 1e3))
-def test_what_is_equal_does_not_deviate_whatever_it_holds(numbers: list[float], scale: float) -> None:
+def test_equal_outputs_do_not_deviate_whatever_their_values(numbers: list[float], scale: float) -> None:
     assert deviation(of(*numbers), of(*numbers), torch.full((len(numbers),), scale)) == 0
 
 
@@ -60,7 +60,7 @@ def test_the_deviation_is_the_largest_difference_relative_to_the_scale_of_its_el
         (of(1, dtype=torch.complex64), of(1, dtype=torch.complex64) * 1j, math.sqrt(2)),
     ],
 )
-def test_nan_is_equal_to_nan_and_an_infinity_to_itself_alone(output: Tensor, golden: Tensor, found: float) -> None:
+def test_nan_equals_only_nan_and_an_infinity_only_itself(output: Tensor, golden: Tensor, found: float) -> None:
     scale = golden.to(torch.complex128).abs().float()
     assert deviation(output, golden, scale) == pytest.approx(found)
 
@@ -69,7 +69,7 @@ def two() -> Golden:
     return Golden((), (of(1), of(2)), (of(1), of(2)), "sample 0")
 
 
-def test_each_output_has_its_deviation_and_that_of_a_missing_one_is_infinite() -> None:
+def test_each_output_has_a_deviation_and_a_missing_one_deviates_infinitely() -> None:
     assert deviations([of(1.1), of(2.1)], two()) == pytest.approx([0.1, 0.05])
     assert deviations([of(1)], two()) == [INF, INF]
 
@@ -79,9 +79,9 @@ def test_each_output_has_its_deviation_and_that_of_a_missing_one_is_infinite() -
     [
         ([of(1)], "1 outputs instead of 2"),
         ([of(1), of(2, 3)], r"output 1: float32 \(2,\) instead of float32 \(1,\)"),
-        ([of(NAN), of(2)], "output 0: NaN, infinities or zeros are in other places"),
+        ([of(NAN), of(2)], "output 0: NaNs, infinities or zeros are at different positions"),
         ([of(1), of(2)], "^$"),
     ],
 )
-def test_what_no_tolerance_covers_is_told_in_words(outputs: list[Tensor], words: str) -> None:
+def test_a_deviation_that_no_tolerance_covers_is_described(outputs: list[Tensor], words: str) -> None:
     assert re.search(words, why_infinite(outputs, two()))

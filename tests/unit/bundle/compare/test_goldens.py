@@ -24,13 +24,13 @@ def inputs(*samples: Tensor, shape: str) -> Inputs:
     return Inputs(("x",), (parse_shape(shape),), (None,), tuple((sample,) for sample in samples))
 
 
-def test_the_outputs_are_those_of_the_model_and_sizes_that_follow_the_inputs_are_left_open() -> None:
+def test_outputs_are_those_of_the_model_and_sizes_that_follow_the_inputs_are_open() -> None:
     goldens = run_goldens(lambda x: {"twice": x * 2, "mean": x.mean(0)}, inputs(ONES(2, 3), ONES(4, 3), shape="2..4,3"))
     assert [golden.outputs[0].tolist() for golden in goldens.kept] == [[[2.0] * 3] * 2, [[2.0] * 3] * 4]
     assert goldens.outputs == (Output("twice", "float32", (None, 3)), Output("mean", "float32", (3,)))
 
 
-def test_a_size_that_is_claimed_and_in_no_sample_is_tried_beside_the_samples() -> None:
+def test_a_claimed_size_without_a_sample_is_probed() -> None:
     goldens = run_goldens(lambda x: x.flatten(), inputs(torch.arange(8.0).reshape(4, 2), shape="1..8,2"))
     assert len(goldens.kept) == 1
     assert [tuple(probe.inputs[0].shape) for probe in goldens.probes] == [(1, 2)]
@@ -39,19 +39,19 @@ def test_a_size_that_is_claimed_and_in_no_sample_is_tried_beside_the_samples() -
     assert goldens.all == goldens.kept + goldens.probes
 
 
-def test_where_no_size_varies_nothing_more_is_tried() -> None:
+def test_a_model_without_dynamic_sizes_has_no_probes() -> None:
     goldens = run_goldens(lambda x: x, inputs(ONES(4), shape="4"))
     assert goldens.probes == ()
     assert goldens.outputs[0].dims == (4,)
 
 
-def test_a_size_that_depends_on_values_is_left_open_although_one_sample_does_not_show_it() -> None:
+def test_a_size_that_depends_on_values_is_open_even_if_one_sample_does_not_show_it() -> None:
     goldens = run_goldens(lambda x: (x[x > 1], x), inputs(torch.arange(4.0), shape="4"))
     assert [output.dims for output in goldens.outputs] == [(None,), (4,)]
     assert len(goldens.all) == 1
 
 
-def test_a_model_that_refuses_inputs_of_one_value_keeps_the_sizes_of_its_samples() -> None:
+def test_a_model_that_rejects_constant_inputs_keeps_the_sizes_of_its_samples() -> None:
     def demanding(x: Tensor) -> Tensor:
         if x.min() == x.max():
             raise ValueError
@@ -60,7 +60,7 @@ def test_a_model_that_refuses_inputs_of_one_value_keeps_the_sizes_of_its_samples
     assert run_goldens(demanding, inputs(torch.arange(4.0), shape="4")).outputs[0].dims == (4,)
 
 
-def test_a_model_that_writes_to_its_inputs_leaves_the_goldens_alone() -> None:
+def test_a_model_that_writes_to_its_inputs_does_not_change_the_goldens() -> None:
     (golden,) = run_goldens(lambda x: x.add_(1), inputs(ONES(1), shape="1")).kept
     assert golden.inputs[0].tolist() == [1]
     assert golden.outputs[0].tolist() == [2]
@@ -81,31 +81,31 @@ def other_dtype(x: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (fails, "the model does not run with sample 0 (float32[1]): RuntimeError: shape '[2, 2]' is invalid"),
+        (fails, "the model fails with sample 0 (float32[1]): RuntimeError: shape '[2, 2]' is invalid"),
         (
             lambda _: torch.ops.nowhere.f,
             "the operator nowhere::f is not defined: name the library that defines it",
         ),
-        (torch.rand_like, "the model gives another result when it is run again with the same inputs"),
-        (counted, "sample 1 gives the outputs output_0, output_1, the first one output"),
-        (other_dtype, "the output 'output' has another dtype or number of dimensions where sizes differ"),
+        (torch.rand_like, "the model returns different results when it runs again with the same inputs"),
+        (counted, "sample 1 returns the outputs output_0, output_1, but the first one returns output"),
+        (other_dtype, "the output 'output' has a different dtype or number of dimensions at different sizes"),
         (lambda _: 3, "the model returns a int"),
-        (lambda x: {"a.b": x, "a": {"b": x}}, "several outputs of the model are called 'a.b': give the dicts that it"),
+        (lambda x: {"a.b": x, "a": {"b": x}}, "several outputs of the model are named 'a.b': use distinct keys in the"),
         (lambda x: {"a\n": x}, "the name of an output is 'a\\n': expected 1 to 255 bytes"),
     ],
 )
-def test_a_model_that_cannot_be_compared_is_refused(model: Callable[[Tensor], object], message: str) -> None:
+def test_a_model_that_cannot_be_compared_is_rejected(model: Callable[[Tensor], object], message: str) -> None:
     with pytest.raises(BundleError) as refused:
         run_goldens(model, inputs(ONES(1), ONES(3), shape="1..3"))
     assert message in str(refused.value)
 
 
-def test_a_size_that_is_claimed_and_does_not_work_is_told() -> None:
-    with pytest.raises(BundleError, match=r"with the first sample in other claimed sizes \(float32\[1\]\)"):
+def test_a_claimed_size_that_fails_is_reported() -> None:
+    with pytest.raises(BundleError, match=r"with the first sample at other claimed sizes \(float32\[1\]\)"):
         run_goldens(fails, inputs(ONES(4), shape="1..8"))
 
 
-def test_a_golden_is_written_with_nothing_but_its_tensors_and_in_the_same_bytes(tmp_path: Path) -> None:
+def test_a_golden_file_contains_only_its_tensors_and_has_the_same_bytes_each_time(tmp_path: Path) -> None:
     large = torch.arange(100_000.0)
     (golden,) = run_goldens(lambda x: (x.T, x[0]), inputs(large[:6].reshape(2, 3), shape="2,3")).kept
     for name in ("a.pt", "b.pt"):

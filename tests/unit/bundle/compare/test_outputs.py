@@ -30,7 +30,7 @@ class Pair(NamedTuple):
         ((A, {"b": B}), ("output_0", "1.b")),
     ],
 )
-def test_outputs_are_named_by_their_keys_or_counted(result: object, names: tuple[str, ...]) -> None:
+def test_outputs_are_named_by_their_keys_or_numbered(result: object, names: tuple[str, ...]) -> None:
     assert names_of(result) == names
     tensors = flat(result)
     assert [len(tensor) for tensor in tensors] == list(range(1, len(names) + 1))
@@ -46,7 +46,7 @@ def test_outputs_are_named_by_their_keys_or_counted(result: object, names: tuple
         ((), "the model returns nothing"),
     ],
 )
-def test_what_is_no_tensor_is_refused_with_its_place(result: object, message: str) -> None:
+def test_a_result_that_is_not_a_tensor_is_rejected_with_its_place(result: object, message: str) -> None:
     with pytest.raises(BundleError) as refused:
         flat(result)
     assert message in str(refused.value)

@@ -17,14 +17,14 @@ def scale_of(model: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
     return scale
 
 
-def test_the_scale_of_an_element_is_its_magnitude_where_nothing_cancels() -> None:
+def test_the_scale_of_an_element_is_its_magnitude_if_nothing_cancels() -> None:
     scale = scale_of(lambda x: 2 * x, torch.tensor([1e3, -1.0, 1e-3]))
     assert scale.dtype == torch.float32
-    # The input and the product are each moved by up to √3 units.
+    # The input and the product each move by up to √3 units.
     assert all(1 <= ratio < 4 for ratio in (scale / torch.tensor([2e3, 2.0, 2e-3])).tolist())
 
 
-def test_where_terms_cancel_the_scale_is_theirs() -> None:
+def test_the_scale_of_a_sum_that_cancels_is_that_of_its_terms() -> None:
     scale = scale_of(lambda x: x.sum(1), torch.tensor([[1e3, -1e3, 1e-3], [1e-3, 1e-3, 1e-3], [1e3, 1e3, 1e3]]))
     assert 5e2 < float(scale[0]) <= 3e3
     assert 3e-3 <= float(scale[1]) < 1e-2
@@ -41,20 +41,20 @@ def test_an_element_that_is_always_zero_has_the_smallest_scale() -> None:
     assert scale_of(torch.relu, torch.tensor([-5.0])).tolist() == [0]
 
 
-def test_an_element_that_rounding_decides_has_the_scale_of_its_jump() -> None:
+def test_an_element_decided_by_rounding_has_the_scale_of_its_jump() -> None:
     # The sum of the first two is 0 or a rounding error of either sign; the third is the largest magnitude.
     x = torch.tensor([0.1, 0.2, -0.3, 5.0])
     scale = scale_of(lambda x: torch.stack([(x[:3].sum() > 0).float(), x[3]]), x)
     assert float(scale[0]) == 5
 
 
-def test_integers_and_complex_numbers_have_scales_too() -> None:
+def test_integers_and_complex_numbers_have_scales() -> None:
     assert scale_of(lambda x: x + 1, torch.tensor([3, 5])).tolist() == [4, 6]
     assert scale_of(lambda x: x * 1j, torch.tensor([3.0, 4.0])).tolist() == pytest.approx([4, 4], rel=0.4)
     assert scale_of(lambda x: x, torch.empty(0)).shape == (0,)
 
 
-def test_a_model_that_does_not_run_with_moved_inputs_has_the_largest_magnitude_everywhere() -> None:
+def test_a_model_that_rejects_moved_inputs_has_the_largest_magnitude_as_every_scale() -> None:
     def picky(x: Tensor) -> Tensor:
         if x[0] != 3:
             raise ValueError
@@ -74,7 +74,7 @@ class Remembers(nn.Module):
         return x + 0
 
 
-def test_the_buffers_of_a_model_are_as_they_were() -> None:
+def test_the_buffers_of_a_model_are_restored() -> None:
     model = Remembers()
     x = torch.tensor([1.0, 2.0])
     scales_of(model, (x,), (model(x),))

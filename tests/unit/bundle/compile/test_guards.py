@@ -31,14 +31,14 @@ def broken(*guards: str, least: int = 2, most: int = 64) -> str:
         (f"max({X}, 3) ** 2 >= 9 and math.floor({X} / 2) != 5", 10),
     ],
 )
-def test_a_condition_is_computed_for_all_sizes_and_the_first_that_breaks_it_is_named(guard: str, size: int) -> None:
-    assert broken(guard) == f"{guard.replace(X, 'x.shape[0]')}, and that is false for {size}"
+def test_a_condition_is_evaluated_for_all_sizes_and_the_first_that_breaks_it_is_reported(guard: str, size: int) -> None:
+    assert broken(guard) == f"{guard.replace(X, 'x.shape[0]')}, which is false for {size}"
 
 
 @pytest.mark.parametrize(
     "guard", [f"{X} >= 2", f"{X} ** 2 > {X}", f"{X} == L['inputs'][1].size()[0]", "unknown(3)", "("]
 )
-def test_a_condition_that_holds_or_is_not_known_breaks_nothing(guard: str) -> None:
+def test_a_condition_that_holds_or_is_unknown_breaks_nothing(guard: str) -> None:
     assert not broken(guard)
 
 

@@ -11,13 +11,13 @@ from opwright.errors import BundleError
 
 @pytest.fixture
 def older(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyTorch 2.11 and 2.12, whose Inductor has no setting for a processor."""
+    """PyTorch 2.11 and 2.12, whose Inductor has no setting for the processor."""
     monkeypatch.setattr(torch._inductor, "config", SimpleNamespace(cpp=SimpleNamespace()))
 
 
 @pytest.mark.usefixtures("older")
-def test_a_release_that_compiles_for_this_machine_only_refuses_a_level() -> None:
-    with pytest.raises(BundleError, match=r"compiles packages for this machine's processor only, not for x86-64-v3: "):
+def test_a_release_that_compiles_only_for_this_machine_rejects_a_level() -> None:
+    with pytest.raises(BundleError, match=r"compiles packages only for this machine's processor, not for x86-64-v3: "):
         level_settings("x86-64-v3")
 
 

@@ -14,7 +14,7 @@ V4 = V3 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
 
 pytestmark = [
     pytest.mark.compiles,
-    pytest.mark.skipif(platform.machine() != "x86_64", reason="the features of other processors are not known"),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the features of other processors are unknown"),
 ]
 
 
@@ -39,7 +39,7 @@ def needed(*flags: str) -> set[str]:
         (("-mamx-tile", "-mamx-bf16", "-mavx512vnni"), {"amx_bf16", "amx_tile", "avx512_vnni"}),
     ],
 )
-def test_the_features_are_those_that_the_compiler_may_use_under_linuxs_names(
+def test_the_features_are_those_that_the_compiler_may_use_with_linuxs_names(
     flags: tuple[str, ...], features: set[str]
 ) -> None:
     found = needed(*flags)
@@ -48,16 +48,16 @@ def test_the_features_are_those_that_the_compiler_may_use_under_linuxs_names(
         assert found - features <= {"popcnt"}
 
 
-def test_what_is_compiled_for_this_machine_needs_nothing_that_it_lacks() -> None:
+def test_code_for_this_machine_needs_only_features_that_the_machine_has() -> None:
     assert needed("-march=native") <= processor_features()
 
 
-def test_a_feature_without_a_known_name_is_reported_and_not_made_up() -> None:
+def test_a_feature_without_a_known_name_is_reported_and_not_invented() -> None:
     told: list[str] = []
     assert features_needed(["-m3dnow"], told.append) == ()
-    assert told == ["the compiler may use 3dNOW, which opwright does not know: no host checks for it"]
+    assert told == ["the compiler may use 3dNOW, which is unknown to opwright: no host checks for it"]
 
 
-def test_a_level_that_the_compiler_does_not_know_is_told() -> None:
-    with pytest.raises(BundleError, match=r"the compiler does not take -march=x86-64-v9: .*error"):
+def test_a_level_that_the_compiler_rejects_is_reported() -> None:
+    with pytest.raises(BundleError, match=r"the compiler rejects -march=x86-64-v9: .*error"):
         needed("-march=x86-64-v9")

@@ -28,30 +28,30 @@ JSON = st.recursive(
 
 
 def put(told: Any, way: Sequence[str | int], value: object) -> None:
-    """Sets what stands at the end of a way of keys and numbers."""
+    """Set the value at the end of a path of keys and indices."""
     for step in way[:-1]:
         told = told[step]
     told[way[-1]] = value
 
 
 def ways(told: Any) -> list[tuple[str | int, ...]]:
-    """Returns the way to everything that is inside."""
+    """Return the path to every value."""
     pairs = list(told.items()) if isinstance(told, dict) else list(enumerate(told)) if isinstance(told, list) else []
     return [(key, *rest) for key, value in pairs for rest in [(), *ways(value)]]
 
 
-def test_a_manifest_is_read_back_as_it_was_written(manifest: Manifest) -> None:
+def test_a_written_manifest_is_read_unchanged(manifest: Manifest) -> None:
     assert read_manifest(manifest.to_json()) == manifest
 
 
-def test_the_text_has_the_keys_in_the_order_of_the_page_and_ends_with_a_line(manifest: Manifest) -> None:
+def test_the_text_has_the_keys_in_the_documented_order_and_ends_with_a_newline(manifest: Manifest) -> None:
     text = manifest.to_json()
     assert list(json.loads(text)) == KEYS
     assert text.startswith('{\n  "format": 3,\n')
     assert text.endswith("}\n")
 
 
-def test_the_files_are_listed_by_name_whatever_order_they_came_in(manifest: Manifest) -> None:
+def test_the_files_are_sorted_by_name_in_whatever_order_they_were_added(manifest: Manifest) -> None:
     assert list(json.loads(manifest.to_json())["files"]) == ["goldens/0.pt", "lib/mine.so", "model.pt"]
 
 
@@ -69,7 +69,7 @@ def test_the_files_are_listed_by_name_whatever_order_they_came_in(manifest: Mani
             "../model.pt",
             "'model.file' must be a path inside the bundle: at most 255 bytes",
         ),
-        ("model.file", "other.pt", "the file 'other.pt' is named, but it is not in 'files'"),
+        ("model.file", "other.pt", "the file 'other.pt' is referenced, but is not listed in 'files'"),
         ("host_program", "/bin/sh", "'host_program' must be a path inside the bundle"),
         ("host_program", "model.pt", "'host_program' must be null, or a file in host/, got 'model.pt'"),
         ("torch.oldest", "2", "'torch.oldest' must be a release such as 2.13, got '2'"),
@@ -113,7 +113,7 @@ def test_the_files_are_listed_by_name_whatever_order_they_came_in(manifest: Mani
         ("inputs.0.dims.1", 10**4000, "'inputs[0].dims[1]' must be a whole number or an object, got inf"),
         ("inputs.0.image.crop", [1], "'inputs[0].image.crop' must be a list of length 2, got [1]"),
         ("inputs.0.image.mean.1", "0", "'inputs[0].image.mean[1]' must be a number, got '0'"),
-        ("inputs.1.name", "image", "'inputs[1].name' must be a name of its own, got 'image'"),
+        ("inputs.1.name", "image", "'inputs[1].name' must be a unique name, got 'image'"),
         ("inputs.1.name", "", "'inputs[1].name' must be 1 to 255 bytes of text without control characters, got ''"),
         ("outputs.0.name", "a\nb", "'outputs[0].name' must be 1 to 255 bytes of text without control characters"),
         (
@@ -128,12 +128,12 @@ def test_the_files_are_listed_by_name_whatever_order_they_came_in(manifest: Mani
         ("tolerance", -1, "'tolerance' must be a number of at least 0"),
         ("files", [], "'files' must be an object, got []"),
         ("more", 1, "the key 'more' is unknown"),
-        ("device", "\ud800", "manifest.json holds text that UTF-8 does not have: '\\ud800'"),
-        ("\ud800", "x", "manifest.json holds text that UTF-8 does not have: '\\ud800'"),
+        ("device", "\ud800", "manifest.json holds text that UTF-8 cannot encode: '\\ud800'"),
+        ("\ud800", "x", "manifest.json holds text that UTF-8 cannot encode: '\\ud800'"),
         ("cpu.model", "x", "the key 'cpu.model' is unknown"),
     ],
 )
-def test_what_is_not_as_the_page_says_is_refused_with_its_place(
+def test_a_manifest_that_does_not_match_the_documentation_is_rejected_with_the_place(
     manifest: Manifest, place: str, value: object, message: str
 ) -> None:
     told = json.loads(manifest.to_json())
@@ -144,7 +144,7 @@ def test_what_is_not_as_the_page_says_is_refused_with_its_place(
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_missing_key_is_named(manifest: Manifest, key: str) -> None:
+def test_a_missing_key_is_reported(manifest: Manifest, key: str) -> None:
     told = json.loads(manifest.to_json())
     del told[key]
     with pytest.raises(BundleError, match=f"the key '{key}' is missing"):
@@ -154,7 +154,7 @@ def test_a_missing_key_is_named(manifest: Manifest, key: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"format": 3, "format": 3}', "the key 'format' comes twice"),
+        ('{"format": 3, "format": 3}', "the key 'format' occurs twice"),
         ('{"tolerance": NaN}', "NaN is not a number in JSON"),
         ("[]", "manifest.json must be an object, got []"),
         ("{", "is not JSON in UTF-8"),
@@ -163,23 +163,23 @@ def test_a_missing_key_is_named(manifest: Manifest, key: str) -> None:
         (b" " * (4 * 2**20 + 1), "has 4194305 bytes: expected at most 4194304"),
     ],
 )
-def test_what_is_no_manifest_at_all_is_refused(text: str | bytes, message: str) -> None:
+def test_text_that_is_not_a_manifest_is_rejected(text: str | bytes, message: str) -> None:
     with pytest.raises(BundleError) as refused:
         read_manifest(text)
     assert message in str(refused.value)
 
 
 @pytest.mark.parametrize("facts", [{"bytes": -1, "sha256": "0" * 64}, {"bytes": 1, "sha256": "0" * 63 + "G"}])
-def test_a_size_and_a_digest_have_to_be_such(manifest: Manifest, facts: dict[str, object]) -> None:
+def test_sizes_and_digests_are_validated(manifest: Manifest, facts: dict[str, object]) -> None:
     told = json.loads(manifest.to_json())
     told["files"]["model.pt"] = facts
     with pytest.raises(BundleError, match=r"'files\.model\.pt\.(bytes|sha256)' must be"):
         read_manifest(json.dumps(told))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # nobody changes the manifest
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the manifest is not changed
 @given(data=st.data(), value=JSON)
-def test_anything_anywhere_is_either_read_or_refused_in_words(
+def test_any_change_is_either_read_or_rejected_with_an_error(
     manifest: Manifest, data: st.DataObject, value: object
 ) -> None:
     told = json.loads(manifest.to_json())

@@ -48,7 +48,7 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "deep" / "bundle"
 
 
-def test_a_bundle_holds_its_files_their_digests_and_nothing_else(target: Path, manifest: Manifest) -> None:
+def test_a_bundle_contains_only_its_files_and_their_digests(target: Path, manifest: Manifest) -> None:
     whole = write(target, manifest)
     assert sorted(path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()) == [
         *("goldens/0.pt", "lib/mine.so", "manifest.json", "manifest.sha256", "model.pt")
@@ -61,15 +61,15 @@ def test_a_bundle_holds_its_files_their_digests_and_nothing_else(target: Path, m
     assert [path.name for path in target.parent.iterdir()] == ["bundle"]
 
 
-def test_nothing_stays_where_writing_fails(target: Path, manifest: Manifest) -> None:
+def test_nothing_remains_if_writing_fails(target: Path, manifest: Manifest) -> None:
     with pytest.raises(TypeError):
         write(target, manifest, None)  # type: ignore[arg-type]  # the first file cannot be written
     assert list(target.parent.iterdir()) == []
 
 
-def test_what_is_there_is_replaced_only_where_that_is_said(target: Path, manifest: Manifest) -> None:
+def test_an_existing_bundle_is_replaced_only_with_force(target: Path, manifest: Manifest) -> None:
     write(target, manifest, "old")
-    with pytest.raises(BundleError, match="already exists: name another place with -o, or replace it with --force"):
+    with pytest.raises(BundleError, match="already exists: pass another place with -o, or replace it with --force"):
         write(target, manifest, "new")
     assert (target / "model.pt").read_text() == "old"
     write(target, manifest, "new", force=True)
@@ -77,7 +77,7 @@ def test_what_is_there_is_replaced_only_where_that_is_said(target: Path, manifes
     assert [path.name for path in target.parent.iterdir()] == ["bundle"]
 
 
-def test_what_came_there_in_the_meantime_is_not_replaced(target: Path, manifest: Manifest) -> None:
+def test_a_folder_that_appears_in_the_meantime_is_not_replaced_without_force(target: Path, manifest: Manifest) -> None:
     with writing(target) as folder:
         fill(folder, "new")
         target.mkdir()
@@ -92,13 +92,16 @@ def test_what_came_there_in_the_meantime_is_not_replaced(target: Path, manifest:
     [
         ({"tolerance": math.nan}, "the manifest cannot be written: "),
         ({"opwright": "\ud800"}, "the manifest cannot be written: "),
-        ({"tolerance": False}, "a host would refuse it: manifest.json: 'tolerance' must be a number, got False"),
-        ({"goldens": ("goldens/1.pt",)}, "a host would refuse it: manifest.json: the file 'goldens/1.pt' is named"),
-        ({"opwright": "x" * 256}, "a host would refuse it: manifest.json: 'opwright' must be 1 to 255 bytes of text"),
-        ({"goldens": ("goldens/0.pt",) * 4097}, "a host would refuse it: manifest.json: 'goldens' must be a list of"),
+        ({"tolerance": False}, "a host would reject it: manifest.json: 'tolerance' must be a number, got False"),
+        (
+            {"goldens": ("goldens/1.pt",)},
+            "a host would reject it: manifest.json: the file 'goldens/1.pt' is referenced",
+        ),
+        ({"opwright": "x" * 256}, "a host would reject it: manifest.json: 'opwright' must be 1 to 255 bytes of text"),
+        ({"goldens": ("goldens/0.pt",) * 4097}, "a host would reject it: manifest.json: 'goldens' must be a list of"),
     ],
 )
-def test_what_a_host_would_refuse_is_not_put_in_place(
+def test_a_bundle_that_a_host_would_reject_is_not_put_in_place(
     target: Path, manifest: Manifest, change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(BundleError) as refused:
@@ -108,7 +111,7 @@ def test_what_a_host_would_refuse_is_not_put_in_place(
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link"])
-def test_what_is_no_bundle_is_never_replaced(target: Path, manifest: Manifest, kind: str) -> None:
+def test_anything_but_a_bundle_is_never_replaced(target: Path, manifest: Manifest, kind: str) -> None:
     thesis = target.parent / "theses" / "thesis.txt"
     thesis.parent.mkdir(parents=True)
     thesis.write_text("years of work")
@@ -138,7 +141,7 @@ def test_what_is_no_bundle_is_never_replaced(target: Path, manifest: Manifest, k
     ],
     ids=["extension", "object", "nested", "of-no-form", "no-digest", "other-digest", "no-files"],
 )
-def test_a_folder_with_a_manifest_of_another_kind_is_never_replaced(
+def test_a_folder_with_a_different_kind_of_manifest_is_never_replaced(
     target: Path, manifest: Manifest, files: dict[str, str | None]
 ) -> None:
     target.mkdir(parents=True)
@@ -166,11 +169,11 @@ def test_a_bundle_of_an_older_format_is_replaced(target: Path, manifest: Manifes
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "lib/notes.txt", "model.pt"])
-def test_a_file_of_the_users_own_in_a_bundle_is_never_removed(target: Path, manifest: Manifest, name: str) -> None:
+def test_a_users_file_inside_a_bundle_is_never_removed(target: Path, manifest: Manifest, name: str) -> None:
     write(target, manifest, "old")
     (target / name).unlink(missing_ok=True)
     (target / name).symlink_to("/etc/hostname") if name == "model.pt" else (target / name).write_text("mine")
-    with pytest.raises(BundleError, match=rf"bundle holds {name}, which is not of the bundle there; --force will not"):
+    with pytest.raises(BundleError, match=rf"bundle holds {name}, which does not belong to the bundle there; --force"):
         write(target, manifest, "new", force=True)
     assert (target / name).exists()
     assert (target / "lib/mine.so").read_text() == "old"
@@ -187,7 +190,7 @@ def test_a_damaged_bundle_is_replaced(target: Path, manifest: Manifest, damage: 
     assert (target / "model.pt").read_text() == "new"
 
 
-def test_what_is_no_bundle_is_not_replaced_where_it_comes_in_the_meantime(target: Path, manifest: Manifest) -> None:
+def test_a_folder_that_appears_in_the_meantime_is_not_replaced_with_force(target: Path, manifest: Manifest) -> None:
     with writing(target, force=True) as folder:
         fill(folder, "new")
         target.mkdir()
@@ -198,7 +201,7 @@ def test_what_is_no_bundle_is_not_replaced_where_it_comes_in_the_meantime(target
     assert hidden(target.parent) == []
 
 
-def test_what_is_no_bundle_is_put_back_where_it_comes_at_the_last_moment(
+def test_a_folder_that_appears_at_the_last_moment_is_put_back(
     target: Path, manifest: Manifest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(target, manifest, "old")
@@ -220,7 +223,7 @@ def test_what_is_no_bundle_is_put_back_where_it_comes_at_the_last_moment(
     assert hidden(target.parent) == []
 
 
-def test_a_full_disk_is_one_line_and_nothing_stays(target: Path) -> None:
+def test_a_full_disk_is_reported_in_one_line_and_nothing_remains(target: Path) -> None:
     error = RuntimeError("the writer failed")
     error.__cause__ = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "model.pt")
     words = r"^the bundle .* cannot be written: No space left on device \(model\.pt\)$"
@@ -229,15 +232,15 @@ def test_a_full_disk_is_one_line_and_nothing_stays(target: Path) -> None:
     assert list(target.parent.iterdir()) == []
 
 
-def test_an_error_of_the_model_stays_what_it_is(target: Path) -> None:
+def test_an_error_of_the_model_is_not_converted(target: Path) -> None:
     with pytest.raises(FileNotFoundError, match="weights"), writing(target):
         raise FileNotFoundError(errno.ENOENT, "weights", "/elsewhere/weights.pt")
 
 
-def test_a_link_and_a_name_that_cannot_be_in_a_bundle_are_refused(target: Path, manifest: Manifest) -> None:
+def test_a_link_and_a_name_that_cannot_be_in_a_bundle_are_rejected(target: Path, manifest: Manifest) -> None:
     with writing(target) as folder:
         (folder.path / "model.pt").symlink_to("/etc/hostname")
-        with pytest.raises(BundleError, match="is not a regular file: a bundle holds no links"):
+        with pytest.raises(BundleError, match="is not a regular file: a bundle cannot contain links"):
             folder.finish(manifest)
         (folder.path / "model.pt").unlink()
         (folder.path / "my model.pt").write_text("abc")
@@ -246,7 +249,7 @@ def test_a_link_and_a_name_that_cannot_be_in_a_bundle_are_refused(target: Path, 
     assert list(target.parent.iterdir()) == []
 
 
-def test_a_place_below_a_file_is_told(tmp_path: Path, manifest: Manifest) -> None:
+def test_a_target_below_a_file_is_reported(tmp_path: Path, manifest: Manifest) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BundleError, match=r"cannot be written: (Not a directory|File exists)"):
         write(tmp_path / "file" / "bundle", manifest)
@@ -263,7 +266,7 @@ with writing(Path(sys.argv[1])) as folder:
 """
 
 
-def test_what_a_killed_writer_left_is_removed_by_the_next_and_a_live_one_is_left_alone(
+def test_the_remains_of_a_killed_writer_are_removed_and_those_of_a_running_one_are_kept(
     target: Path, manifest: Manifest
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", SLOW, str(target)], stdout=subprocess.PIPE, text=True) as writer:

@@ -28,28 +28,28 @@ GPUS = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (10, 3), (12, 0), (13, 
         ("-arch=native", ["9.0"]),
     ],
 )
-def test_the_flags_of_nvcc_say_which_gpus_are_served(flags: str, listed: list[str]) -> None:
+def test_the_flags_of_nvcc_determine_the_supported_gpus(flags: str, listed: list[str]) -> None:
     served = served_by(["nvcc", *flags.split(), "-c", "sm_70.cu"], HOPPER)
     assert served is not None
     assert list(in_common([served])) == listed
 
 
 @pytest.mark.parametrize("flags", ["", "-O3 -march=native", "-arch=all", "-arch=all-major"])
-def test_other_flags_say_nothing(flags: str) -> None:
+def test_other_flags_determine_nothing(flags: str) -> None:
     assert served_by(flags.split(), HOPPER) is None
 
 
-def test_the_flags_that_opwright_composes_are_understood() -> None:
+def test_the_flags_that_opwright_composes_are_parsed() -> None:
     served = served_by(cuda_architectures("7.5;8.0;9.0a;10.0+PTX"), HOPPER)
     assert served == Served(frozenset({(7, 5), (8, 0), (9, 0), (10, 0)}), (10, 0))
 
 
-def test_a_gpu_is_served_by_its_generation_and_by_older_ptx() -> None:
+def test_code_supports_newer_gpus_of_its_generation_and_ptx_all_newer_ones() -> None:
     served = Served(frozenset({(8, 6)}), (10, 0))
     assert [gpu for gpu in GPUS if served.serves(gpu)] == [(8, 6), (8, 9), (10, 0), (10, 3), (12, 0), (13, 1)]
 
 
-def test_what_all_serve_is_listed_and_nothing_else() -> None:
+def test_the_gpus_that_all_libraries_support_are_listed_and_no_others() -> None:
     kinds = [
         Served(frozenset({(8, 0), (9, 0)}), (9, 0)),
         Served(frozenset({(8, 6)}), (7, 5)),
@@ -67,5 +67,5 @@ def test_what_all_serve_is_listed_and_nothing_else() -> None:
                 assert is_listed == all(one.serves(gpu) for one in some)
 
 
-def test_without_code_for_gpus_nothing_is_listed() -> None:
+def test_no_gpus_are_listed_without_code_for_gpus() -> None:
     assert in_common([]) == ()

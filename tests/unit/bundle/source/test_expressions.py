@@ -22,7 +22,7 @@ GUARDS = [
     "L['mode'] == 'fast'",
     "L['flag'] == True or math.isnan(L['scale'])",
 ]
-# Each would run, or compute without end, as one of the two or as both.
+# Each would run code or compute endlessly, as a size, as a guard or as both.
 HOSTILE = [
     "__import__('os').system('true')",
     "().__class__.__base__.__subclasses__()",
@@ -75,26 +75,26 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", SIZES)
-def test_what_pytorch_writes_for_a_size_is_accepted(text: str) -> None:
+def test_sizes_that_pytorch_writes_are_accepted(text: str) -> None:
     check_size(text)
 
 
 @pytest.mark.parametrize("text", GUARDS)
-def test_what_pytorch_writes_for_a_guard_is_accepted(text: str) -> None:
+def test_guards_that_pytorch_writes_are_accepted(text: str) -> None:
     check_guard(text)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_what_would_run_or_compute_without_end_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^it has .* for a size$"):
+def test_expressions_that_would_run_code_or_compute_endlessly_are_rejected(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^it has .* as a size$"):
         check_size(text)
-    with pytest.raises(ValueError, match=r"^it has .* for a guard$"):
+    with pytest.raises(ValueError, match=r"^it has .* as a guard$"):
         check_guard(text)
 
 
 @pytest.mark.parametrize("text", SIZES[:4])
-def test_a_guard_is_no_size_and_a_size_no_guard(text: str) -> None:
-    with pytest.raises(ValueError, match="for a guard"):
+def test_a_guard_is_not_a_size_and_a_size_is_not_a_guard(text: str) -> None:
+    with pytest.raises(ValueError, match="as a guard"):
         check_guard(text)
-    with pytest.raises(ValueError, match="for a size"):
+    with pytest.raises(ValueError, match="as a size"):
         check_size(GUARDS[1])

@@ -30,7 +30,7 @@ number = 7
 """
 
 
-def test_the_callable_of_a_file_gives_the_model_in_eval_mode_and_what_is_said_beside_it(written: Written) -> None:
+def test_the_callable_of_a_file_returns_the_model_in_eval_mode_with_the_files_declarations(written: Written) -> None:
     path = written(f"{NET}\nshapes = {{'image': '3'}}\nimages = {{}}\ndef samples(): yield torch.ones(3)")
     source = find_source(f"{path}:net")
     assert source.name == f"{path}:net"
@@ -43,13 +43,13 @@ def test_the_callable_of_a_file_gives_the_model_in_eval_mode_and_what_is_said_be
 
 
 @pytest.mark.parametrize("attribute", ["Net", "Deep.inner", "made"])
-def test_a_class_and_a_module_are_taken_too(written: Written, attribute: str) -> None:
+def test_a_class_and_a_module_are_accepted(written: Written, attribute: str) -> None:
     source = find_source(f"{written(NET)}:{attribute}")
     assert not source.model.training
     assert source.model(torch.ones(1)) == 2
 
 
-def test_a_file_finds_what_lies_beside_it_and_the_path_is_as_before(written: Written) -> None:
+def test_a_file_imports_its_neighbours_and_sys_path_is_restored(written: Written) -> None:
     written("def half(x): return x / 2", "beside_a_model.py")
     before = list(sys.path)
     path = written("from beside_a_model import half\nclass Net(nn.Module):\n    def forward(self, x): return half(x)")
@@ -71,19 +71,19 @@ def test_a_module_of_the_current_folder_is_found(written: Written, monkeypatch: 
         ),
         ("missing.pt", "the model missing.pt does not exist: expected file.py:callable"),
         ("missing.py:net", "missing.py does not exist: expected file.py:callable"),
-        ("no_such_package.models:net", "there is no module 'no_such_package.models' in this folder or installed"),
-        ("{path}", "holds code: name the callable in it that makes the model, as in {path}:model"),
-        ("{path}:nett", "{path}:nett: it has no 'nett'; it has the callables Net, Deep, net, made"),
-        ("{path}:number", "{path}:number is a int: expected a callable that takes nothing and returns a module"),
+        ("no_such_package.models:net", "no module 'no_such_package.models' is in this folder or installed"),
+        ("{path}", "is Python source: name the callable in it that creates the model, as in {path}:model"),
+        ("{path}:nett", "{path}:nett: it has no 'nett'; its callables: Net, Deep, net, made"),
+        ("{path}:number", "{path}:number is a int: expected a callable without parameters that returns a module"),
         ("{path}:Deep", "{path}:Deep returns a Deep: expected a torch.nn.Module"),
-        ("{path}:fails", "{path}:fails does not run: ValueError: no luck"),
+        ("{path}:fails", "{path}:fails failed: ValueError: no luck"),
         (
             "{path}:op",
-            "{path}:op does not run: the operator nowhere::f is not defined: name the library that defines it with",
+            "{path}:op failed: the operator nowhere::f is not defined: name the library that defines it with",
         ),
     ],
 )
-def test_what_names_no_model_is_refused(written: Written, model: str, message: str) -> None:
+def test_a_name_without_a_model_is_rejected(written: Written, model: str, message: str) -> None:
     more = "def fails(): raise ValueError('no luck')\ndef op(): return torch.ops.nowhere.f"
     path = written(f"{NET}\n{more}")
     with pytest.raises(BundleError) as refused:
@@ -92,16 +92,18 @@ def test_what_names_no_model_is_refused(written: Written, model: str, message: s
 
 
 @pytest.mark.parametrize("text", ["import no_such_module_at_all", "1 / 0", "def f(:"])
-def test_a_file_that_does_not_run_is_refused_with_what_it_says(written: Written, text: str) -> None:
+def test_a_file_that_fails_is_rejected_with_its_error(written: Written, text: str) -> None:
     path = written(text)
-    with pytest.raises(BundleError, match=r"model\.py does not run: \w+Error: "):
+    with pytest.raises(BundleError, match=r"model\.py failed: \w+Error: "):
         find_source(f"{path}:net")
 
 
 @pytest.mark.parametrize("what", ["shapes", "images"])
-def test_what_is_said_beside_the_model_is_a_dict(written: Written, what: str) -> None:
+def test_a_declaration_next_to_the_model_must_be_a_dict(written: Written, what: str) -> None:
     path = written(f"{NET}\n{what} = ['3']")
-    with pytest.raises(BundleError, match=rf"{what} in .* is \['3'\]: expected a dict by the names of the inputs"):
+    with pytest.raises(
+        BundleError, match=rf"{what} in .* is \['3'\]: expected a dict keyed by the names of the inputs"
+    ):
         find_source(f"{path}:net")
 
 
@@ -115,7 +117,7 @@ class Net(nn.Module):
         return result
 
 
-def test_a_saved_torchscript_model_is_known_by_what_is_in_it(tmp_path: Path) -> None:
+def test_a_saved_torchscript_model_is_recognized_by_its_contents(tmp_path: Path) -> None:
     path = tmp_path / "saved.pt"
     torch.jit.script(Net()).save(str(path))
     source = find_source(path)
@@ -123,20 +125,20 @@ def test_a_saved_torchscript_model_is_known_by_what_is_in_it(tmp_path: Path) -> 
     assert not source.model.training
 
 
-def test_a_saved_exported_program_is_known_by_what_is_in_it(tmp_path: Path) -> None:
+def test_a_saved_exported_program_is_recognized_by_its_contents(tmp_path: Path) -> None:
     path = tmp_path / "saved.pt2"
     torch.export.save(torch.export.export(Net(), (torch.ones(3, 2),)), path)
     source = find_source(path)
     assert (source.kind, source.parameters) == ("exported", ("x",))
 
 
-def test_weights_are_no_model(tmp_path: Path) -> None:
+def test_weights_are_not_a_model(tmp_path: Path) -> None:
     path = tmp_path / "weights.pt"
     torch.save(Net().state_dict(), path)
     with pytest.raises(BundleError) as refused:
         find_source(path)
-    assert "holds weights, not a model: name the callable that makes the model" in str(refused.value)
-    assert f"and give --weights {path}" in str(refused.value)
+    assert "contains weights, not a model: name the callable that creates the model" in str(refused.value)
+    assert f"and pass --weights {path}" in str(refused.value)
 
 
 class Vandal:
@@ -148,21 +150,23 @@ class Vandal:
 
 
 @pytest.mark.parametrize("in_zip", [True, False])
-def test_a_pickled_model_is_refused_and_nothing_of_it_runs(tmp_path: Path, in_zip: bool) -> None:
+def test_a_pickled_model_is_rejected_without_running_any_of_it(tmp_path: Path, in_zip: bool) -> None:
     path, marker = tmp_path / "pickled.pt", tmp_path / "ran"
     torch.save([Net(), Vandal(str(marker))], path, _use_new_zipfile_serialization=in_zip)
-    with pytest.raises(BundleError, match="is refused: it is pickled, and reading it could run any code"):
+    with pytest.raises(BundleError, match="is rejected: it is pickled, and reading it could run arbitrary code"):
         find_source(path)
     assert not marker.exists()
 
 
-def test_no_archive_at_all_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_an_archive_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "text.pt2").write_text("hello")
-    with pytest.raises(BundleError, match="is refused: it is pickled, and reading it could run any code, or it is no"):
+    with pytest.raises(
+        BundleError, match="is rejected: it is pickled, and reading it could run arbitrary code, or it is no"
+    ):
         find_source(tmp_path / "text.pt2")
 
 
-def test_a_damaged_archive_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_rejected_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "saved.pt"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("saved/constants.pkl", b"no pickle")
@@ -171,14 +175,14 @@ def test_a_damaged_archive_is_refused_in_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_a_model_moves_to_the_device_that_it_will_run_on(written: Written) -> None:
+def test_a_model_is_moved_to_the_device_that_it_will_run_on(written: Written) -> None:
     path = written("net = nn.Linear(2, 2)\ndef made():\n    return nn.Linear(2, 2)\n")
     for model in (nn.Linear(2, 2), f"{path}:net", f"{path}:made"):
         moved = find_source(model, device="meta").model
         assert {parameter.device.type for parameter in moved.parameters()} == {"meta"}
 
 
-def test_a_model_that_cannot_be_moved_is_refused(written: Written) -> None:
+def test_a_model_that_cannot_be_moved_is_rejected(written: Written) -> None:
     path = written("def made():\n    return nn.Linear(2, 2, device='meta')\n")
-    with pytest.raises(BundleError, match="made does not run: NotImplementedError: Cannot copy out of meta tensor"):
+    with pytest.raises(BundleError, match="made failed: NotImplementedError: Cannot copy out of meta tensor"):
         find_source(f"{path}:made")

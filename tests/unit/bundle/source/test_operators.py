@@ -49,7 +49,7 @@ def test_operators_and_arithmetic_are_accepted(target: str) -> None:
         "",
     ],
 )
-def test_what_is_no_operator_is_refused(target: str) -> None:
+def test_anything_but_an_operator_is_rejected(target: str) -> None:
     with pytest.raises(ValueError, match=r"^it calls .*, which is (not an operator|not for models)$"):
         check_function(target)
 
@@ -58,18 +58,18 @@ def test_what_is_no_operator_is_refused(target: str) -> None:
     "target",
     ["torch.ops.aten.save.default", "torch.ops.aten.from_file.default", "torch.ops.prim.rpc_sync.default"],
 )
-def test_operators_that_reach_out_of_the_process_are_refused(target: str) -> None:
+def test_operators_that_access_files_or_other_processes_are_rejected(target: str) -> None:
     with pytest.raises(ValueError, match="which can read or write files, or reach other processes"):
         check_function(target)
 
 
 @pytest.mark.parametrize("target", ["torch.ops.debugprims.load_tensor.default", "torch.ops.c10d.send.default"])
-def test_operators_that_are_not_for_models_are_refused(target: str) -> None:
+def test_operators_that_are_not_for_models_are_rejected(target: str) -> None:
     with pytest.raises(ValueError, match="which is not for models"):
         check_function(target)
 
 
-def test_an_operator_of_a_library_that_takes_the_name_of_a_file_is_refused_from_when_it_is_loaded() -> None:
+def test_an_operator_of_a_library_that_accepts_a_file_name_is_rejected_once_it_is_loaded() -> None:
     assert "writes_a_file" not in refused_names()
     library = torch.library.Library("of_a_library", "DEF")
     library.define("writes_a_file(Tensor x, str path) -> ()")

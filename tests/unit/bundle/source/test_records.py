@@ -27,7 +27,7 @@ def added(path: Path, name: str, data: bytes = b"", mode: int = 0, method: int =
         archive.writestr(info, data)
 
 
-def test_records_that_were_written_are_read(archive: Path) -> None:
+def test_written_records_can_be_read(archive: Path) -> None:
     with open_records(archive) as records:
         assert records.read("data.pkl") == b"pickle"
         assert records.read("code/__torch__.py") == b"code" * 99
@@ -35,7 +35,7 @@ def test_records_that_were_written_are_read(archive: Path) -> None:
             records.read("data/0")
 
 
-def test_what_torch_save_writes_is_read(tmp_path: Path) -> None:
+def test_a_file_from_torch_save_can_be_read(tmp_path: Path) -> None:
     torch.save({"a": torch.ones(3)}, tmp_path / "a.pt")
     with open_records(tmp_path / "a.pt") as records:
         assert records.read("data/0") == struct.pack("<3f", 1, 1, 1)
@@ -57,46 +57,46 @@ def test_what_torch_save_writes_is_read(tmp_path: Path) -> None:
         "archive/\x1b",
     ],
 )
-def test_a_name_that_could_mean_another_place_is_refused(archive: Path, name: str) -> None:
+def test_a_name_that_could_mean_another_place_is_rejected(archive: Path, name: str) -> None:
     added(archive, name)
-    with pytest.raises(ValueError, match="its archive has an entry called"), open_records(archive):
+    with pytest.raises(ValueError, match="its archive has an entry named"), open_records(archive):
         pass
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFDIR])
-def test_an_entry_that_is_no_file_is_refused(archive: Path, kind: int) -> None:
+def test_an_entry_that_is_not_a_file_is_rejected(archive: Path, kind: int) -> None:
     added(archive, "archive/x", b"/etc/passwd", kind)
     with pytest.raises(ValueError, match="x inside its archive is a link or something else"), open_records(archive):
         pass
 
 
 @pytest.mark.parametrize(("before", "after"), [(b"#!/bin/sh\n", b""), (b"", b"\n"), (b"", b"PK\x05\x06" + bytes(17))])
-def test_something_before_or_behind_the_archive_is_refused(archive: Path, before: bytes, after: bytes) -> None:
+def test_data_before_or_after_the_archive_is_rejected(archive: Path, before: bytes, after: bytes) -> None:
     archive.write_bytes(before + archive.read_bytes() + after)
-    with pytest.raises(ValueError, match="something comes before or after the archive"), open_records(archive):
+    with pytest.raises(ValueError, match="there is data before or after the archive"), open_records(archive):
         pass
 
 
-def test_a_comment_is_refused(archive: Path) -> None:
+def test_a_comment_is_rejected(archive: Path) -> None:
     with zipfile.ZipFile(archive, "a") as opened:
         opened.comment = b"comment"
-    with pytest.raises(ValueError, match="something comes before or after the archive"), open_records(archive):
+    with pytest.raises(ValueError, match="there is data before or after the archive"), open_records(archive):
         pass
 
 
-def test_two_records_of_one_name_and_two_folders_are_refused(archive: Path, tmp_path: Path) -> None:
+def test_duplicate_records_and_a_second_folder_are_rejected(archive: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.pt"
     copy.write_bytes(archive.read_bytes())
     with pytest.warns(UserWarning, match="Duplicate name"):
         added(archive, "archive/data.pkl")
-    with pytest.raises(ValueError, match=r"two entries called data\.pkl"), open_records(archive):
+    with pytest.raises(ValueError, match=r"two entries named data\.pkl"), open_records(archive):
         pass
     added(copy, "other/data")
     with pytest.raises(ValueError, match="its archive is damaged"), open_records(copy):
         pass
 
 
-def test_an_archive_that_unpacks_to_a_flood_is_refused(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_unpacks_to_too_much_data_is_rejected(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opwright.bundle.source.records._MOST_UNPACKED", 10**6)
     added(archive, "archive/data/0", bytes(10**6), method=zipfile.ZIP_DEFLATED)
     with open_records(archive) as records:
@@ -106,7 +106,7 @@ def test_an_archive_that_unpacks_to_a_flood_is_refused(archive: Path, monkeypatc
         pass
 
 
-def test_records_that_lie_in_each_other_are_refused(tmp_path: Path) -> None:
+def test_overlapping_records_are_rejected(tmp_path: Path) -> None:
     """One million bytes, listed a hundred times."""
     path = tmp_path / "a.pt"
     with zipfile.ZipFile(path, "w") as archive:
@@ -120,19 +120,19 @@ def test_records_that_lie_in_each_other_are_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_a_record_that_is_packed_otherwise_is_refused(archive: Path) -> None:
+def test_a_record_with_another_compression_is_rejected(archive: Path) -> None:
     added(archive, "archive/x", b"x", method=zipfile.ZIP_BZIP2)
-    with pytest.raises(ValueError, match="x inside its archive is encrypted, or packed"), open_records(archive):
+    with pytest.raises(ValueError, match="x inside its archive is encrypted, or compressed"), open_records(archive):
         pass
 
 
-def test_a_record_whose_bytes_were_changed_is_damaged(archive: Path) -> None:
+def test_a_record_with_changed_bytes_is_reported_as_damaged(archive: Path) -> None:
     archive.write_bytes(archive.read_bytes().replace(b"pickle", b"pickel"))
     with open_records(archive) as records, pytest.raises(zipfile.BadZipFile, match=r"data\.pkl inside it is damaged"):
         records.read("data.pkl")
 
 
-def test_every_cut_of_an_archive_is_refused(archive: Path) -> None:
+def test_every_truncated_archive_is_rejected(archive: Path) -> None:
     whole = archive.read_bytes()
     for length in range(0, len(whole), 7):
         archive.write_bytes(whole[:length])

@@ -34,27 +34,27 @@ def source(parameters: tuple[str, ...] = ("image", "warp", "more"), **said: Any)
     ],
     ids=["tuples", "lists", "dicts"],
 )
-def test_samples_are_given_in_the_order_of_forward_or_by_name(samples: list[Any]) -> None:
+def test_samples_are_in_the_order_of_forward_or_by_name(samples: list[Any]) -> None:
     inputs = find_inputs(source(), samples, {})
     assert inputs.names == ("image", "warp")
     assert [str(one) for one in inputs.shapes] == ["float32[1..4,3]", "float64[3]"]
     assert [[tuple(tensor.shape) for tensor in call] for call in inputs.samples] == [[(1, 3), (3,)], [(4, 3), (3,)]]
 
 
-def test_a_lone_tensor_is_the_first_input() -> None:
+def test_a_single_tensor_is_the_first_input() -> None:
     inputs = find_inputs(source(), [ONES(2), ONES(2)], {})
     assert inputs.names == ("image",)
     assert inputs.shapes[0].dims == (2,)
 
 
-def test_samples_move_to_a_device_and_all_else_stays() -> None:
+def test_samples_move_to_a_device_and_everything_else_is_unchanged() -> None:
     inputs = find_inputs(source(), [ONES(2), ONES(2)], {})
     moved = inputs.on("meta")
     assert {tensor.device.type for call in moved.samples for tensor in call} == {"meta"}
     assert (moved.names, moved.shapes) == (inputs.names, inputs.shapes)
 
 
-def test_the_authors_samples_and_shapes_are_taken_where_nothing_else_is_said() -> None:
+def test_the_authors_samples_and_shapes_are_used_unless_others_are_given() -> None:
     def samples() -> Iterable[torch.Tensor]:
         yield ONES(2)
 
@@ -64,7 +64,7 @@ def test_the_authors_samples_and_shapes_are_taken_where_nothing_else_is_said() -
     assert said.shapes[0].dims == (Dimension(2, 3),)
 
 
-def test_samples_are_made_up_at_the_smallest_and_a_middle_size_where_only_shapes_are_said() -> None:
+def test_samples_are_generated_at_the_smallest_and_a_middle_size_if_only_shapes_are_given() -> None:
     inputs = find_inputs(source(), None, {"image": "1..9,2", "warp": "int64[3]"})
     assert inputs.made_up
     assert [tuple(call[0].shape) for call in inputs.samples] == [(1, 2), (5, 2)]
@@ -72,7 +72,7 @@ def test_samples_are_made_up_at_the_smallest_and_a_middle_size_where_only_shapes
     assert all(torch.equal(*pair) for pair in zip(inputs.samples[1], again.samples[1], strict=True))
 
 
-def test_inputs_of_a_package_whose_names_are_not_known_are_named_by_their_shapes_or_counted() -> None:
+def test_inputs_of_a_package_without_known_names_are_named_by_their_shapes_or_numbered() -> None:
     assert find_inputs(source(()), [(ONES(1), ONES(2))], {}).names == ("input_0", "input_1")
     assert find_inputs(source(()), [(ONES(1), ONES(2))], {"a": "1", "b": "2"}).names == ("a", "b")
     assert find_inputs(source(()), [{"a": ONES(1)}], {}).names == ("a",)
@@ -81,29 +81,29 @@ def test_inputs_of_a_package_whose_names_are_not_known_are_named_by_their_shapes
 @pytest.mark.parametrize(
     ("samples", "shapes", "message"),
     [
-        (None, {}, "nothing is known of the inputs of the model: write a function samples() beside it"),
-        ([], {}, "or give --samples FILE, or --shape image=float32[1..64,3,224,224] for each input"),
-        ([(ONES(1),) * 4], {}, "a sample is given for 4 inputs, and forward takes image, warp, more"),
+        (None, {}, "the inputs of the model are unknown: define a function samples() next to it"),
+        ([], {}, "or pass --samples FILE, or --shape image=float32[1..64,3,224,224] for each input"),
+        ([(ONES(1),) * 4], {}, "a sample is given for 4 inputs, but forward accepts image, warp, more"),
         (
             [{"warp": ONES(1)}],
             {},
-            "a sample is given for warp, and forward takes image, warp, more: expected the first",
+            "a sample is given for warp, but forward accepts image, warp, more: expected the first",
         ),
-        (None, {"more": "1"}, "shapes are given for more, and forward takes image, warp, more"),
-        ([ONES(1), (ONES(1), ONES(1))], {}, "sample 1 has 2 inputs: expected 1 (image), as the first one has"),
-        ([{"image": ONES(1)}, {"warp": ONES(1)}], {}, "sample 1 names warp: expected image, as the first one does"),
+        (None, {"more": "1"}, "shapes are given for more, but forward accepts image, warp, more"),
+        ([ONES(1), (ONES(1), ONES(1))], {}, "sample 1 has 2 inputs: expected 1 (image), as in the first sample"),
+        ([{"image": ONES(1)}, {"warp": ONES(1)}], {}, "sample 1 names warp: expected image, as in the first sample"),
         ([(ONES(1), 3)], {}, "the input 'warp' of sample 0 is a int: a bundle's inputs are tensors"),
         (["cat.jpg"], {}, "the input 'image' of sample 0 is a str: a bundle's inputs are tensors"),
-        ([ONES(2).to_sparse()], {}, "is not dense: a bundle takes dense tensors"),
+        ([ONES(2).to_sparse()], {}, "is not dense: a bundle accepts only dense tensors"),
         (
             [ONES(1), ONES(1).long()],
             {},
-            "the samples of 'image' differ in more than sizes: float32 (1,) and int64 (1,)",
+            "the samples of 'image' differ in more than their sizes: float32 (1,) and int64 (1,)",
         ),
         (
             [ONES(1), ONES(1, 1)],
             {},
-            "the samples of 'image' differ in more than sizes: float32 (1,) and float32 (1, 1)",
+            "the samples of 'image' differ in more than their sizes: float32 (1,) and float32 (1, 1)",
         ),
         (
             [ONES(5)],
@@ -113,7 +113,7 @@ def test_inputs_of_a_package_whose_names_are_not_known_are_named_by_their_shapes
         ([ONES(5)], {"picture": "5"}, "there is a shape for 'picture', which is not an input: the inputs are image"),
     ],
 )
-def test_samples_and_shapes_that_do_not_fit_are_refused(
+def test_samples_and_shapes_that_do_not_match_are_rejected(
     samples: list[Any] | None, shapes: dict[str, str], message: str
 ) -> None:
     with pytest.raises(BundleError) as refused:
@@ -121,17 +121,17 @@ def test_samples_and_shapes_that_do_not_fit_are_refused(
     assert message in str(refused.value)
 
 
-def test_samples_that_do_not_run_are_refused_with_what_they_say() -> None:
+def test_samples_that_fail_are_rejected_with_their_error() -> None:
     def samples() -> Iterable[torch.Tensor]:
         yield ONES(1)
         message = "the camera is off"
         raise OSError(message)
 
-    with pytest.raises(BundleError, match=r"samples\(\) beside the model does not run: OSError: the camera is off"):
+    with pytest.raises(BundleError, match=r"samples\(\) of the model failed: OSError: the camera is off"):
         find_inputs(source(samples=samples), None, {})
 
 
-def test_an_image_recipe_is_kept_with_its_input() -> None:
+def test_an_image_recipe_is_stored_with_its_input() -> None:
     inputs = find_inputs(source(images={"image": RECIPE}), [ONES(1, 3, 224, 200)], {})
     assert inputs.images == (ImageRecipe(256, (224, 200), (0.1, 0.2, 0.3), (1.0, 2.0, 3.0)),)
     square = find_inputs(source(images={"image": {**RECIPE, "crop": 224}}), [ONES(1, 3, 224, 224)], {})
@@ -159,21 +159,21 @@ def test_an_image_recipe_is_kept_with_its_input() -> None:
         ({**RECIPE, "std": (1, 0, 1)}, " must be a mean and an std of finite numbers, with no std of 0, got {"),
     ],
 )
-def test_an_image_recipe_that_a_host_would_refuse_is_refused(recipe: object, message: str) -> None:
+def test_an_image_recipe_that_a_host_would_reject_is_rejected(recipe: object, message: str) -> None:
     with pytest.raises(BundleError) as refused:
         find_inputs(source(images={"image": recipe}), [ONES(1)], {})
     assert str(refused.value).startswith("the image recipe of 'image'")
     assert message in str(refused.value)
 
 
-def test_an_image_recipe_may_hold_numbers_of_numpy_and_of_torch() -> None:
+def test_an_image_recipe_may_contain_numbers_of_numpy_and_torch() -> None:
     recipe = {**RECIPE, "mean": np.array([0.5, 0.25, 0], np.float32), "std": ONES(3)}
     (image,) = find_inputs(source(images={"image": recipe}), [ONES(1)], {}).images
     assert image == ImageRecipe(256, (224, 200), (0.5, 0.25, 0.0), (1.0, 1.0, 1.0))
 
 
-def test_more_samples_than_a_bundle_holds_and_names_that_are_no_text_are_refused() -> None:
-    with pytest.raises(BundleError, match="there are 4097 samples, and a bundle holds at most 4096"):
+def test_too_many_samples_and_names_that_are_not_text_are_rejected() -> None:
+    with pytest.raises(BundleError, match="there are 4097 samples, but a bundle holds at most 4096"):
         find_inputs(source(), [ONES(1)] * 4097, {})
     with pytest.raises(BundleError, match="the name of an input is 1: expected 1 to 255 bytes of text"):
         find_inputs(source(()), [{1: ONES(1)}], {})
@@ -204,7 +204,7 @@ def test_samples_are_read_from_files(
     ]
 
 
-def test_a_file_that_holds_no_samples_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_samples_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_text("no")
     np.save(tmp_path / "objects.npy", np.array([object()]), allow_pickle=True)
     for name in ("a.npy", "objects.npy", "missing.pt"):

@@ -57,7 +57,7 @@ def test_code_that_computes_is_accepted(line: str) -> None:
         'c = getattr(__torch__.torch, "classes")',
     ],
 )
-def test_code_that_reaches_out_of_the_process_is_refused(line: str) -> None:
+def test_code_that_accesses_files_or_other_processes_is_rejected(line: str) -> None:
     with pytest.raises(ValueError, match=r"^it (calls|uses|holds)"):
         check_code(METHOD.replace("{line}", line).encode(), "code/__torch__.py")
 
@@ -79,15 +79,15 @@ def test_code_that_reaches_out_of_the_process_is_refused(line: str) -> None:
         'x = "no end',
     ],
 )
-def test_what_pytorch_does_not_write_is_refused(line: str) -> None:
-    with pytest.raises(ValueError, match=r"code/__torch__\.py inside it is not written as PyTorch writes code$"):
+def test_text_that_pytorch_does_not_write_is_rejected(line: str) -> None:
+    with pytest.raises(ValueError, match=r"code/__torch__\.py inside it is not code as PyTorch writes it$"):
         check_code(METHOD.replace("{line}", line).encode(), "code/__torch__.py")
 
 
-def test_classes_of_packed_weights_and_of_libraries_are_accepted_and_those_for_other_processes_refused() -> None:
+def test_classes_of_packed_weights_and_of_libraries_are_accepted_and_those_for_other_processes_rejected() -> None:
     check_class("__torch__.torch.classes.quantized.LinearPackedParamsBase")
     check_class("__torch__.torch.classes.mine.Handle")
     check_class("__torch__.M")
     check_class("__torch__.torch.nn.modules.container.Sequential")
-    with pytest.raises(ValueError, match=r"an object of the class c10d\.ProcessGroup, which is more than data"):
+    with pytest.raises(ValueError, match=r"an object of the class c10d\.ProcessGroup, which holds more than data"):
         check_class("__torch__.torch.classes.c10d.ProcessGroup")

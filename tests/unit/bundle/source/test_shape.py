@@ -20,7 +20,7 @@ SHAPES = st.builds(Shape, st.sampled_from([*DTYPES, torch.complex64]), st.lists(
 
 
 @given(SHAPES)
-def test_a_shape_is_read_back_as_it_was_written(one: Shape) -> None:
+def test_a_written_shape_is_parsed_unchanged(one: Shape) -> None:
     assert parse_shape(str(one)) == one
 
 
@@ -44,7 +44,7 @@ def test_the_notation_has_a_short_form(text: str, written: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "float32", "float32[", "float32[1]]", "[1]", "1;2", "1..2..3", "-1", "1,,2", "N,3", "[]"]
 )
-def test_what_is_no_shape_is_refused_with_an_example(text: str) -> None:
+def test_text_that_is_not_a_shape_is_rejected_with_an_example(text: str) -> None:
     with pytest.raises(BundleError, match=r"is not a shape: expected one such as float32\[1\.\.64,3,224,224\]"):
         parse_shape(text)
 
@@ -55,18 +55,18 @@ def test_what_is_no_shape_is_refused_with_an_example(text: str) -> None:
         ("float33[1]", "names the dtype 'float33', which PyTorch does not have"),
         ("nn[1]", "names the dtype 'nn'"),
         ("4..3", "'4..3' in the shape '4..3' is not a range: expected the smallest size first"),
-        (f"{2**63}", "the smallest size first, and none beyond 2^63"),
+        (f"{2**63}", "the smallest size first, and none above 2^63"),
         ("9" * 5000, "is not a shape: expected one such as"),
         (",".join(["1"] * 65), "has 65 dimensions: expected at most 64"),
     ],
 )
-def test_a_wrong_dtype_or_range_is_named(text: str, message: str) -> None:
+def test_a_wrong_dtype_or_range_is_reported(text: str, message: str) -> None:
     with pytest.raises(BundleError) as refused:
         parse_shape(text)
     assert message in str(refused.value)
 
 
-def test_dimensions_in_which_samples_differ_vary_from_the_smallest_to_the_largest() -> None:
+def test_dimensions_in_which_samples_differ_range_from_the_smallest_to_the_largest() -> None:
     tensors = [torch.ones(2, 3), torch.ones(5, 3), torch.ones(4, 3)]
     assert shape.shape_of(tensors) == parse_shape("2..5,3")
 
@@ -81,28 +81,30 @@ def test_dimensions_in_which_samples_differ_vary_from_the_smallest_to_the_larges
         ((1,), "float32[1] is not float32[1..,3]"),
     ],
 )
-def test_a_tensor_outside_of_a_shape_is_told(sizes: tuple[int, ...], why: str) -> None:
+def test_a_tensor_outside_a_shape_is_described(sizes: tuple[int, ...], why: str) -> None:
     assert shape.why_not(torch.ones(sizes), parse_shape("1..,3")) == why
 
 
-def test_a_tensor_of_another_dtype_is_told() -> None:
+def test_a_tensor_of_another_dtype_is_described() -> None:
     assert shape.why_not(torch.ones(2, dtype=torch.int64), parse_shape("2")) == "int64[2] is not float32[2]"
 
 
 @given(st.lists(SHAPES, min_size=1, max_size=3), st.integers(1, 2**20))
-def test_middle_sizes_lie_in_their_ranges_and_are_equal_for_equal_ranges(shapes: list[Shape], most: int) -> None:
+def test_middle_sizes_are_in_their_ranges_and_equal_for_equal_ranges(shapes: list[Shape], most: int) -> None:
     sizes = shape.middle(shapes, most)
     by_range: dict[Dimension, int] = {}
     for one, size in zip(shapes, sizes, strict=True):
         for dim, number in zip(one.dims, size, strict=True):
             if isinstance(dim, Dimension):
-                assert dim.min < number <= (math.inf if dim.max is None else dim.max)
+                largest = math.inf if dim.max is None else dim.max
+                assert dim.min < number <= largest
+                assert number >= min(2, largest)
                 assert by_range.setdefault(dim, number) == number
             else:
                 assert number == dim
 
 
-def test_middle_sizes_take_no_more_elements_than_asked_where_that_can_be() -> None:
+def test_middle_sizes_have_no_more_elements_than_the_limit_if_possible() -> None:
     shapes = [parse_shape("1..64,3,224,224"), parse_shape("1..64")]
     assert shape.middle(shapes) == [(4, 3, 224, 224), (4,)]
     assert shape.smallest(shapes) == [(1, 3, 224, 224), (1,)]
@@ -110,7 +112,7 @@ def test_middle_sizes_take_no_more_elements_than_asked_where_that_can_be() -> No
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, torch.complex64], ids=str)
-def test_random_inputs_are_of_their_shape_and_the_same_for_the_same_seed(dtype: torch.dtype) -> None:
+def test_random_inputs_have_their_shape_and_are_the_same_for_the_same_seed(dtype: torch.dtype) -> None:
     shapes = [Shape(dtype, (4, 5))]
     one, again, other = (shape.random_inputs(shapes, [(4, 5)], seed)[0] for seed in (0, 0, 1))
     assert shape.why_not(one, shapes[0]) == ""

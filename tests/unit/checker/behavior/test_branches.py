@@ -1,4 +1,4 @@
-"""Calls in which an option selects another branch of the code than in the samples."""
+"""Tests of calls in which an option selects a different branch than in the samples."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def recorder(skip: frozenset[str] = frozenset()) -> Recorder:
     return Recorder("f", "eager", "cpu", lambda _: None, skip)
 
 
-def test_there_is_one_call_for_each_flag_string_and_none_that_the_reference_accepts(make_subject: MakeSubject) -> None:
+def test_each_flag_string_and_none_that_the_reference_accepts_has_one_case(make_subject: MakeSubject) -> None:
     subject = make_subject(SCALED)
     found = branches(subject, recorder())
     assert {(case.argument, case.arguments[case.argument]) for case in found} == {("mode", "kept"), ("twice", True)}
@@ -47,7 +47,7 @@ def test_there_is_one_call_for_each_flag_string_and_none_that_the_reference_acce
     assert [case.argument for case in branches(subject, recorder(frozenset({first.name})))] != ["mode", "twice"]
 
 
-def test_a_quick_check_calls_the_samples_alone(make_subject: MakeSubject) -> None:
+def test_a_quick_check_has_no_branches(make_subject: MakeSubject) -> None:
     assert branches(make_subject(SCALED, quick=True), recorder()) == []
 
 
@@ -73,7 +73,7 @@ def through_one_buffer(x: Tensor, buffers: dict[int, Tensor]) -> Tensor:
         (check_threads, through_one_buffer, Kind.RACE),
     ],
 )
-def test_what_only_one_branch_remembers_is_found(
+def test_state_in_only_one_branch_is_found(
     make_subject: MakeSubject, failures: RunChecks, check: Any, remember: Any, kind: Kind
 ) -> None:
     subject = make_subject(SCALED)

@@ -1,4 +1,4 @@
-"""Callers in several threads."""
+"""Tests of concurrent callers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from opwright.checker.behavior.concurrency import run_concurrently
 
 
 def works(seconds: float) -> None:
-    """Keeps the processor busy for so long: waiting takes none of a caller's time."""
+    """Uses the CPU for `seconds`, because waiting does not count towards a caller's time."""
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         math.sqrt(2.0)
 
 
-def test_what_the_first_one_has_to_say_ends_it_for_all() -> None:
+def test_the_first_fault_stops_all_callers() -> None:
     calls = [0, 0]
 
     def content() -> None:
@@ -31,7 +31,7 @@ def test_what_the_first_one_has_to_say_ends_it_for_all() -> None:
     assert calls[1] == 3
 
 
-def test_who_is_quick_goes_on_until_the_slow_one_is_done() -> None:
+def test_fast_callers_continue_until_the_slow_one_finishes() -> None:
     ended: dict[str, float] = {}
     calls = {"quick": 0, "slow": 0}
 
@@ -47,7 +47,7 @@ def test_who_is_quick_goes_on_until_the_slow_one_is_done() -> None:
     assert abs(ended["quick"] - ended["slow"]) < 1
 
 
-def test_they_are_in_threads_of_their_own_at_the_same_time() -> None:
+def test_callers_run_concurrently_in_separate_threads() -> None:
     together = threading.Barrier(3, timeout=30)
     threads: set[int] = set()
 
@@ -61,7 +61,7 @@ def test_they_are_in_threads_of_their_own_at_the_same_time() -> None:
     assert threading.get_ident() not in threads
 
 
-def test_they_end_when_their_time_is_up_and_not_before_the_least() -> None:
+def test_callers_stop_between_the_minimum_and_the_maximum_time() -> None:
     started = time.process_time()
     assert run_concurrently([lambda: works(0.001)] * 2, times=10**9, least_s=0, most_s=0.1) is None
     assert 0.1 <= time.process_time() - started < 5
@@ -70,13 +70,13 @@ def test_they_end_when_their_time_is_up_and_not_before_the_least() -> None:
     assert 0.1 <= time.process_time() - started < 5
 
 
-def test_callers_who_only_wait_come_to_an_end_too() -> None:
+def test_callers_that_only_wait_stop_too() -> None:
     started = time.monotonic()
     assert run_concurrently([lambda: time.sleep(0.05)] * 2, times=10**9, least_s=0, most_s=0.05) is None
     assert 0.5 <= time.monotonic() - started < 20
 
 
-def test_each_thread_is_prepared_once_before_any_starts_and_one_at_a_time() -> None:
+def test_threads_are_prepared_once_one_at_a_time_before_any_starts() -> None:
     prepared: list[int] = []
     inside: list[int] = []
     most: list[int] = []

@@ -1,4 +1,4 @@
-"""What is said of calls that should raise an error, as their author claims."""
+"""Tests of calls that the author claims to raise an error."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def cell(make_subject: MakeSubject, kernel: str, errors: str = ZEROS) -> Cell:
     return recorder.cell()
 
 
-def test_the_claimed_error_is_right(make_subject: MakeSubject) -> None:
+def test_the_claimed_error_passes(make_subject: MakeSubject) -> None:
     found = cell(make_subject, "if (x == 0).any(): raise RuntimeError('x must not be zero')")
     assert (found.status, found.cases) == ("passed", 1)
 
@@ -56,7 +56,7 @@ def test_a_call_without_the_claimed_error_is_a_fault(make_subject: MakeSubject) 
     assert "x = torch.tensor([0.0, 0.0])" in failure.repro
 
 
-def test_another_message_is_a_fault(make_subject: MakeSubject) -> None:
+def test_a_different_message_is_a_fault(make_subject: MakeSubject) -> None:
     (failure,) = cell(make_subject, "if (x == 0).any(): raise RuntimeError('out of memory')").failures
     assert failure.kind is Kind.MESSAGE
     assert failure.got == "RuntimeError: out of memory"
@@ -65,13 +65,13 @@ def test_another_message_is_a_fault(make_subject: MakeSubject) -> None:
 @pytest.mark.parametrize("is_inside", ["bool((x != 0).all())", "x.shape[1] > 0"])
 def test_an_error_outside_the_domain_is_a_fault_of_the_description(make_subject: MakeSubject, is_inside: str) -> None:
     domain = f"{ZEROS}\n\n@f.domain\ndef _(x):\n    return {is_inside}\n"
-    with pytest.raises(SpecError, match=r"error 1 of \w+::f lies outside its domain: .*\. Change one of the two"):
+    with pytest.raises(SpecError, match=r"error 1 of \w+::f is outside its domain: .*\. Change the call or the domain"):
         cell(make_subject, "pass", domain)
 
 
 @pytest.mark.parametrize(
     "errors", ["yield torch.zeros(2)", "yield torch.zeros(2), 'zero'", "yield 'a', 'b', 'c'", "pass"]
 )
-def test_what_is_no_message_and_call_is_an_error_of_the_file(make_subject: MakeSubject, errors: str) -> None:
+def test_anything_but_a_message_and_a_call_is_an_error_in_op_py(make_subject: MakeSubject, errors: str) -> None:
     with pytest.raises(SpecError, match=r"the errors of \w+::f must be a generator of messages and calls: write"):
         cell(make_subject, "pass", errors)

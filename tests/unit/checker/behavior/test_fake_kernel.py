@@ -1,4 +1,4 @@
-"""How a check compares fake kernels with the real ones, where sizes depend on values."""
+"""Tests of the comparison of fake kernels with real ones, including sizes that depend on values."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def test_a_size_that_depends_on_values_may_be_left_open(make_subject: MakeSubjec
         (fake(rows="2, 2 * count"), "result 1 of the fake kernel: float32 (2, 2*u0), with u0 = "),
     ],
 )
-def test_an_open_size_that_does_not_fit_is_found(make_subject: MakeSubject, text: str, got: str) -> None:
+def test_a_wrong_open_size_is_found(make_subject: MakeSubject, text: str, got: str) -> None:
     (fault,) = faults(OPERATOR.format(layout="") + text, make_subject)
     assert fault.kind is Kind.FAKE_SHAPE
     assert fault.got.startswith(got)
 
 
-def test_strides_over_an_open_size_are_compared(make_subject: MakeSubject) -> None:
+def test_strides_that_depend_on_an_open_size_are_compared(make_subject: MakeSubject) -> None:
     transposed = OPERATOR.format(layout=".t().contiguous().t()")
     assert faults(transposed + fake(rows="count, 2", layout=".t()"), make_subject) == ()
     (fault,) = faults(transposed + fake(), make_subject)
@@ -106,12 +106,12 @@ def test_a_fake_is_compared_for_mixed_dtypes_options_and_unequal_shapes(
     assert failure.kind is kind
 
 
-def test_a_right_fake_of_an_operator_that_promotes_dtypes_has_no_fault(make_subject: MakeSubject) -> None:
+def test_a_correct_fake_of_an_operator_that_promotes_dtypes_passes(make_subject: MakeSubject) -> None:
     text = PROMOTED.split("@f.fake", maxsplit=1)[0]
     assert faults(text, make_subject) == ()
 
 
-def test_dtypes_are_mixed_in_all_tensors_and_the_number_of_cases_is_bounded(make_subject: MakeSubject) -> None:
+def test_dtypes_of_all_tensors_are_mixed_in_a_bounded_number_of_cases(make_subject: MakeSubject) -> None:
     text = PROMOTED.split("@f.fake", maxsplit=1)[0]
     steps: list[str] = []
     for quick in (True, False):
@@ -127,7 +127,7 @@ def test_dtypes_are_mixed_in_all_tensors_and_the_number_of_cases_is_bounded(make
     assert any(step.count(", ") > 2 and " alone in " not in step and step not in mixed for step in steps)
 
 
-def test_cases_after_one_that_ended_a_process_are_compared(make_subject: MakeSubject) -> None:
+def test_cases_after_one_that_crashed_are_compared(make_subject: MakeSubject) -> None:
     text = PROMOTED.format(shape=RIGHT_SHAPE, dtype="x.dtype")
     subject = make_subject(text, quick=True)
     died = frozenset({"two of them are enough", "strides of x"})

@@ -1,4 +1,4 @@
-"""Calls in a forked process that end otherwise than in its parent."""
+"""Tests of calls that behave differently in a forked process than in its parent."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def _(make):
     [
         ("x.numel(): return x + 2", "float32 (40,), at [0]: "),
         ("x.numel(): raise ValueError('no threads here')", "ValueError: no threads here"),
-        ("x.numel(): os._exit(3)", "the process ended during the call, with exit code 3"),
+        ("x.numel(): os._exit(3)", "the process exited during the call, with exit code 3"),
     ],
 )
-def test_what_differs_in_a_forked_process_is_found(
+def test_a_difference_in_a_forked_process_is_found(
     make_subject: MakeSubject, failures: RunChecks, where_forked: str, got: str
 ) -> None:
     subject = make_subject(TEXT.format(where_forked), quick=True)
@@ -47,7 +47,7 @@ def test_what_differs_in_a_forked_process_is_found(
     assert "os.fork()" in failure.repro
 
 
-def test_what_is_the_same_there_passes(make_subject: MakeSubject, failures: RunChecks) -> None:
+def test_the_same_result_in_a_forked_process_passes(make_subject: MakeSubject, failures: RunChecks) -> None:
     subject = make_subject(TEXT.format("False: pass"), quick=True)
     subject.path = Path("as if it had native code.so")
     assert failures(subject, check_forked) == ()

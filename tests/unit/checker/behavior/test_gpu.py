@@ -1,4 +1,4 @@
-"""Calls on streams and in CUDA graphs, with a stand-in for the GPU whose work is done at once."""
+"""Tests of calls on streams and in CUDA graphs, with a fake GPU that completes work immediately."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _(make):
 
 
 class Graphs:
-    """Captures calls: a replay calls again, or returns what the call has returned, or the capture fails."""
+    """Captures calls: a replay calls again or returns the first results, or the capture fails."""
 
     def __init__(self, *, works: bool = True, error: str = "") -> None:
         self.works = works
@@ -84,7 +84,7 @@ def _gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def on_gpu(make_subject: MakeSubject, text: str) -> Subject:
-    """An operator whose samples are on the CPU, and which says that it is on a GPU."""
+    """An operator whose samples are on the CPU but whose device is `cuda`."""
     subject = make_subject(text, quick=True)
     assert subject.samples
     subject.device = "cuda"
@@ -100,7 +100,7 @@ def ran(check: Callable[[Subject, Recorder], None], subject: Subject) -> tuple[R
 
 @pytest.mark.parametrize("text", [SQUARED, MUTATED])
 @pytest.mark.usefixtures("graphs")
-def test_a_right_call_passes_on_a_stream_and_in_a_graph(make_subject: MakeSubject, text: str) -> None:
+def test_a_correct_call_passes_on_a_stream_and_in_a_graph(make_subject: MakeSubject, text: str) -> None:
     subject = on_gpu(make_subject, text)
     for check in (check_current_stream, check_cuda_graph):
         recorder, events = ran(check, subject)
@@ -109,7 +109,7 @@ def test_a_right_call_passes_on_a_stream_and_in_a_graph(make_subject: MakeSubjec
         compile(events[0]["repro"], "repro", "exec")
 
 
-def test_a_call_that_reads_before_its_arguments_arrive_is_told_so(
+def test_a_call_that_reads_before_its_arguments_arrive_is_reported(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(MemoryContents, "restore", lambda _: None)
@@ -121,12 +121,12 @@ def test_a_call_that_reads_before_its_arguments_arrive_is_told_so(
     assert "torch.cuda._sleep(10**8)" in events[0]["repro"]
 
 
-def test_a_replay_that_computes_nothing_new_is_told_so(make_subject: MakeSubject, graphs: Graphs) -> None:
+def test_a_replay_that_does_not_recompute_is_reported(make_subject: MakeSubject, graphs: Graphs) -> None:
     graphs.works = False
     recorder, events = ran(check_cuda_graph, on_gpu(make_subject, SQUARED))
     (failure,) = recorder.cell().failures
     assert failure.kind is Kind.GRAPH
-    assert failure.got.startswith("replayed with other numbers: ")
+    assert failure.got.startswith("replayed with other values: ")
     assert "graph.replay()" in events[0]["repro"]
 
 
@@ -140,7 +140,7 @@ def test_a_failed_capture_ends_the_process(make_subject: MakeSubject, graphs: Gr
     assert failure.case == "sample 1: captured in a CUDA graph"
 
 
-def test_what_waits_for_the_gpu_in_its_reference_is_not_captured(
+def test_an_operator_whose_reference_waits_for_the_gpu_is_not_captured(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch, graphs: Graphs
 ) -> None:
     graphs.error = "no call is captured"
@@ -173,7 +173,7 @@ def test_gradients_are_compared_on_a_stream_and_in_a_graph(
         assert "x.requires_grad_()" in event["repro"]
 
 
-def test_the_error_of_a_call_says_more_than_that_of_the_end_of_its_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_call_takes_precedence_over_that_of_its_capture(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextlib.contextmanager
     def graph(_: object) -> Iterator[None]:
         yield
@@ -220,13 +220,13 @@ def test_the_lines_of_a_repro_run_and_print_both_results(
         assert printed.startswith(("on the stream:", "replayed:"))
 
 
-def test_a_machine_with_one_gpu_says_that_no_other_was_tried(make_subject: MakeSubject) -> None:
+def test_a_machine_with_one_gpu_reports_that_no_other_was_tried(make_subject: MakeSubject) -> None:
     recorder, events = ran(check_other_gpu, on_gpu(make_subject, SQUARED))
     assert "this machine has one GPU" in recorder.cell().reason
     assert events == []
 
 
-def test_on_a_cpu_nothing_is_done(make_subject: MakeSubject) -> None:
+def test_nothing_runs_on_a_cpu(make_subject: MakeSubject) -> None:
     subject = make_subject(SQUARED, quick=True)
     for check in (check_current_stream, check_cuda_graph, check_other_gpu):
         assert ran(check, subject)[1] == []

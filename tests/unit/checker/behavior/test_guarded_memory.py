@@ -1,4 +1,4 @@
-"""Operators that touch memory that a call must not touch: the process ends in the step that names the fault."""
+"""Tests of operators that access invalid memory: the process crashes in the step that names the fault."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ print(json.dumps({"step": "done", "failures": len(recorder.cell().failures)}), f
 
 
 def ran(describe: Describe, body: str) -> tuple[int, list[dict[str, Any]]]:
-    """How a process ends that checks this operator, and the steps that it took."""
+    """Check this operator in a process; return its exit code and its steps."""
     folder = describe(OPERATOR.format(body)).root
     words = [*python(), "-c", PROGRAM, str(folder)]
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_a_right_operator_takes_every_step(describe: Describe) -> None:
+def test_a_correct_operator_completes_every_step(describe: Describe) -> None:
     exit_code, steps = ran(describe, "pass")
     assert exit_code == 0
     assert steps[-1] == {"step": "done", "failures": 0}
@@ -60,11 +60,11 @@ def test_a_right_operator_takes_every_step(describe: Describe) -> None:
     assert [step["step"] for step in steps[:6]] == [
         f"sample {number}: its arguments {place}" for number in (1, 2) for place in places
     ]
-    # Other numbers may lead to other places in memory.
+    # Other values may lead to other addresses.
     assert any(re.search(r", x (of|plus|times|with) .*: its arguments", step["step"]) for step in steps)
 
 
-def test_an_operator_that_raises_takes_every_step(describe: Describe) -> None:
+def test_an_operator_that_raises_completes_every_step(describe: Describe) -> None:
     exit_code, steps = ran(describe, "if x.is_contiguous() and x.shape[0] == 5: raise ValueError('not 5')")
     assert (exit_code, steps[-1]["step"]) == (0, "done")
 
@@ -88,7 +88,7 @@ def test_an_operator_that_raises_takes_every_step(describe: Describe) -> None:
     ],
     ids=["written and restored", "one row", "another sample", "past the end", "before the start"],
 )
-def test_memory_that_is_touched_ends_the_process_in_a_step_that_names_the_fault(
+def test_an_invalid_access_crashes_the_process_in_a_step_that_names_the_fault(
     describe: Describe, body: str, step: str, kind: Kind
 ) -> None:
     exit_code, steps = ran(describe, body)
@@ -97,7 +97,7 @@ def test_memory_that_is_touched_ends_the_process_in_a_step_that_names_the_fault(
     assert "torch.ops." in steps[-1]["repro"]
 
 
-def test_memory_that_is_touched_at_some_numbers_ends_the_process(describe: Describe) -> None:
+def test_an_invalid_access_at_some_values_crashes_the_process(describe: Describe) -> None:
     body = "if x.data_ptr() and x.abs().max() > 100: import ctypes; ctypes.string_at(x.data_ptr() + x.nbytes, 4)"
     exit_code, steps = ran(describe, body)
     assert exit_code == -signal.SIGSEGV
@@ -105,6 +105,6 @@ def test_memory_that_is_touched_at_some_numbers_ends_the_process(describe: Descr
     assert "sample 2, x" in steps[-1]["step"]
 
 
-def test_what_is_written_to_a_result_is_no_fault(describe: Describe) -> None:
+def test_writing_to_a_result_is_not_a_fault(describe: Describe) -> None:
     exit_code, steps = ran(describe, "result = x.clone().add_(1).sub_(1)")
     assert (exit_code, steps[-1]["step"]) == (0, "done")

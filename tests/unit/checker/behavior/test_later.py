@@ -1,4 +1,4 @@
-"""Results some time after the call, in memory that is used again, and after many calls."""
+"""Tests of results some time after the call, in reused memory, and after many calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _(make):
 
 @pytest.fixture(autouse=True)
 def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow a machine is, it makes all of many calls."""
+    """Stop the clock, so that a slow machine also makes all calls."""
     monkeypatch.setattr(time, "process_time", lambda: 0.0)
     monkeypatch.setattr(time, "monotonic", lambda: 0.0)
     monkeypatch.setattr(time, "sleep", lambda _: None)
@@ -58,7 +58,7 @@ def check_final_samples(subject: Subject, recorder: Recorder) -> None:
     check_finality(subject, recorder, subject.samples)
 
 
-def test_a_right_operator_has_no_fault(make_subject: MakeSubject, failures: RunChecks) -> None:
+def test_a_correct_operator_has_no_fault(make_subject: MakeSubject, failures: RunChecks) -> None:
     assert faults(make_subject, failures, right) == ()
 
 
@@ -81,7 +81,7 @@ def test_a_result_that_changes_after_the_call_is_late(
     assert failure.got.startswith(
         "0.25 s after the call returned, the result has changed to float32 (9,), at [3]: 100.0"
     )
-    assert failure.expected == "the numbers that it had when the call returned"
+    assert failure.expected == "the values that it had when the call returned"
 
 
 def test_nan_that_stays_nan_is_not_late(make_subject: MakeSubject, failures: RunChecks) -> None:
@@ -89,9 +89,7 @@ def test_nan_that_stays_nan_is_not_late(make_subject: MakeSubject, failures: Run
     assert Kind.LATE not in {failure.kind for failure in found}
 
 
-def test_a_result_remembered_by_address_and_a_few_numbers_is_found(
-    make_subject: MakeSubject, failures: RunChecks
-) -> None:
+def test_a_result_cached_by_address_and_a_few_values_is_found(make_subject: MakeSubject, failures: RunChecks) -> None:
     known: dict[tuple[int, float, float], Tensor] = {}
 
     def remembered(x: Tensor, index: Tensor) -> Tensor:
@@ -100,10 +98,10 @@ def test_a_result_remembered_by_address_and_a_few_numbers_is_found(
     (failure,) = faults(make_subject, failures, remembered)
     assert (failure.kind, failure.case) == (Kind.STATE, "sample 1")
     assert failure.got.startswith("call number ")
-    assert failure.repro.startswith("# repeatedly, each time with one number changed in the same memory:\nimport ")
+    assert failure.repro.startswith("# repeatedly, each time with one value changed in the same memory:\nimport ")
 
 
-def test_calls_in_the_same_memory_change_one_number_of_a_tensor_and_keep_integers_valid(
+def test_calls_in_the_same_memory_change_one_value_of_a_tensor_and_keep_integers_valid(
     make_subject: MakeSubject, failures: RunChecks
 ) -> None:
     seen: list[tuple[int, Tensor, Tensor]] = []
@@ -113,7 +111,7 @@ def test_calls_in_the_same_memory_change_one_number_of_a_tensor_and_keep_integer
         return right(x, index)
 
     assert faults(make_subject, failures, watched) == ()
-    in_same_memory = seen[1:13]  # the first call is the one that is watched
+    in_same_memory = seen[1:13]  # the first call is that of check_finality
     assert len({address for address, _, _ in in_same_memory}) == 1
     for (_, x, index), (_, next_x, next_index) in itertools.pairwise(in_same_memory):
         assert 1 <= int((x != next_x).sum()) <= 2
@@ -136,7 +134,7 @@ def test_an_operator_that_stops_computing_after_many_calls_is_found(
     assert failure.repro.startswith("# repeatedly:\nimport ")
 
 
-def test_a_call_that_other_numbers_make_wrong_is_no_state(make_subject: MakeSubject, failures: RunChecks) -> None:
+def test_a_call_that_is_wrong_for_other_values_is_not_state(make_subject: MakeSubject, failures: RunChecks) -> None:
     largest: list[float] = []
 
     def wrong_at_larger_numbers(x: Tensor, index: Tensor) -> Tensor:
@@ -145,10 +143,10 @@ def test_a_call_that_other_numbers_make_wrong_is_no_state(make_subject: MakeSubj
 
     found = faults(make_subject, failures, wrong_at_larger_numbers)
     assert [failure.kind for failure in found] == [Kind.WRONG_RESULT]
-    assert found[0].case.startswith("sample 1 with other numbers")
+    assert found[0].case.startswith("sample 1 with other values")
 
 
-def test_a_call_that_is_wrong_in_itself_is_left_to_other_steps(make_subject: MakeSubject, failures: RunChecks) -> None:
+def test_a_call_that_is_wrong_by_itself_is_left_to_other_steps(make_subject: MakeSubject, failures: RunChecks) -> None:
     found = faults(make_subject, failures, lambda x, index: right(x, index) + (float(x[0]) > -1e9))
     assert all(not failure.got.startswith("call number") for failure in found)
 
@@ -174,10 +172,10 @@ def test_an_operator_that_raises_after_many_calls_is_found(make_subject: MakeSub
     (failure,) = faults(make_subject, failures, raises_later)
     assert failure.kind is Kind.STATE
     assert failure.got == "after 484 calls: ValueError: used up"
-    assert failure.expected == "a result, as from the calls before"
+    assert failure.expected == "a result, as from earlier calls"
 
 
-def test_calls_that_wait_end_the_loop_without_a_fault(
+def test_calls_that_wait_stop_the_loop_without_a_fault(
     make_subject: MakeSubject, failures: RunChecks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[int] = []

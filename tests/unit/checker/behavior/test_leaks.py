@@ -1,4 +1,4 @@
-"""Operators that exist in Python alone, and keep memory."""
+"""Tests of Python-only operators that leak memory."""
 
 from __future__ import annotations
 
@@ -49,27 +49,25 @@ def f(x: Tensor) -> Tensor:
 """
 
 
-def test_an_operator_that_keeps_nothing_passes(make_subject: MakeSubject, failures: RunChecks) -> None:
+def test_an_operator_without_a_leak_passes(make_subject: MakeSubject, failures: RunChecks) -> None:
     assert failures(make_subject(RIGHT + SAMPLES, quick=True), check_memory_growth) == ()
 
 
-def test_memory_that_is_kept_is_a_leak_and_its_size_is_reported(make_subject: MakeSubject, failures: RunChecks) -> None:
+def test_a_leak_is_reported_with_its_size(make_subject: MakeSubject, failures: RunChecks) -> None:
     (failure,) = failures(make_subject(KEEPS + SAMPLES, quick=True), check_memory_growth)
     assert failure.kind is Kind.LEAK
     grown = int(failure.got.split()[0])
-    assert 200 <= grown < 1000  # the numbers, and what holds them
+    assert 200 <= grown < 1000  # the values, and the objects around them
 
 
 @pytest.mark.parametrize("body", [KEEPS_AT_AN_OPTION, KEEPS_AND_RAISES])
-def test_memory_that_only_a_variation_keeps_is_a_leak(
-    make_subject: MakeSubject, failures: RunChecks, body: str
-) -> None:
+def test_a_leak_in_a_variation_alone_is_found(make_subject: MakeSubject, failures: RunChecks, body: str) -> None:
     (failure,) = failures(make_subject(body + SAMPLES, quick=True), check_memory_growth)
     assert failure.kind is Kind.LEAK
     assert failure.case.startswith("sample 1, ")
 
 
-def test_variations_of_all_groups_are_called_before_the_second_of_any() -> None:
+def test_one_variation_of_each_group_is_called_before_the_second_of_any() -> None:
     names = ["a0", "a1", "b0", "a2", "b1"]
     cases = [Case(name, Family.OPTION, {}, argument=name[0]) for name in names]
     assert [case.name for case in leaks._by_turns(cases)] == ["a0", "b0", "a1", "b1", "a2"]

@@ -22,11 +22,11 @@ libc.free.argtypes = [ctypes.c_void_p]
 
 
 def over(address: int, count: int) -> Tensor:
-    """A tensor in memory that is not its own."""
+    """A tensor in memory that it does not own."""
     return torch.frombuffer((ctypes.c_float * count).from_address(address), dtype=torch.float32)
 
 
-def test_the_addresses_of_a_tensor_are_those_from_its_first_element_to_its_last() -> None:
+def test_the_address_range_spans_the_first_to_the_last_element() -> None:
     tensor = torch.zeros(4, 5)
     start = tensor.data_ptr()
     assert address_range(tensor) == range(start, start + 80)
@@ -43,7 +43,7 @@ def test_a_view_shares_memory_and_a_copy_does_not() -> None:
     assert not shares_memory([x.clone(), 3, None], {"x": x, "y": y, "factor": 2.0})
 
 
-def test_two_halves_of_one_memory_share_nothing() -> None:
+def test_two_halves_of_a_storage_do_not_overlap() -> None:
     whole = torch.zeros(6)
     assert not shares_memory([whole[:3]], [whole[3:]])
     assert not shares_memory([whole[3:3]], [whole])
@@ -51,8 +51,8 @@ def test_two_halves_of_one_memory_share_nothing() -> None:
 
 @pytest.mark.parametrize("count", [4, 33, 1000, 100_000])
 @pytest.mark.parametrize("grain", [0, 16])
-def test_a_result_in_memory_that_was_freed_is_found(count: int, grain: int) -> None:
-    # What is free already is taken first: whether the allocator gives this piece or another would be its own affair.
+def test_a_result_in_freed_memory_is_found(count: int, grain: int) -> None:
+    # Free chunks are allocated first, so that the allocator must reuse this one.
     taken = [libc.malloc(4 * count + extra) for extra in (0, 16) for _ in range(2000)]
     address = libc.malloc(4 * count + grain)
     freed = over(address, count)
@@ -64,11 +64,11 @@ def test_a_result_in_memory_that_was_freed_is_found(count: int, grain: int) -> N
 
 
 @pytest.mark.parametrize("count", [1, 33, 100_000])
-def test_a_result_that_owns_its_memory_is_not_taken_for_freed(count: int) -> None:
+def test_a_result_that_owns_its_memory_is_not_freed(count: int) -> None:
     assert not is_freed([torch.zeros(count), [torch.zeros(count)], None, torch.zeros(0)])
 
 
-def test_bytes_are_compared_and_not_numbers() -> None:
+def test_bytes_are_compared_instead_of_values() -> None:
     nan = torch.tensor([float("nan"), 1.0])
     assert same_bytes(nan, nan.clone())
     assert not same_bytes(torch.tensor([0.0]), torch.tensor([-0.0]))
@@ -96,7 +96,7 @@ def test_memory_in_use_grows_and_shrinks_with_malloc(size: int) -> None:
     assert before is not None
     assert grown is not None
     assert after is not None
-    # Other threads take memory meanwhile, a little.
+    # Other threads allocate a little memory in the meantime.
     assert grown - before == pytest.approx(10 * size, rel=0.3)
     assert after - before < 3 * size
 
@@ -104,7 +104,7 @@ def test_memory_in_use_grows_and_shrinks_with_malloc(size: int) -> None:
 @pytest.mark.parametrize(
     ("dtype", "filling"), [(torch.float32, None), (torch.int32, 2**31 - 1), (torch.uint8, 255), (torch.bool, True)]
 )
-def test_fresh_memory_is_poisoned_within_and_not_outside(dtype: torch.dtype, filling: int | None) -> None:
+def test_new_memory_is_poisoned_only_in_the_context(dtype: torch.dtype, filling: int | None) -> None:
     with poisoned():
         fresh = torch.empty(1000, dtype=dtype)
     assert bool((fresh.isnan() if filling is None else fresh == filling).all())
@@ -113,7 +113,7 @@ def test_fresh_memory_is_poisoned_within_and_not_outside(dtype: torch.dtype, fil
     assert not torch.are_deterministic_algorithms_enabled()
 
 
-def test_the_settings_come_back_after_an_exception() -> None:
+def test_the_settings_are_restored_after_an_exception() -> None:
     torch.use_deterministic_algorithms(mode=True, warn_only=True)
     try:
         with pytest.raises(ValueError, match="a kernel"), poisoned(on=False):

@@ -1,4 +1,4 @@
-"""What PyTorch's own test of registrations says of operators."""
+"""Tests of operators under PyTorch's own test of registrations."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _(make):
 WRONG_FAKE = RIGHT + "\n@f.fake\ndef _(x):\n    return x.new_empty((3,))\n"
 
 
-def test_a_right_registration_passes(make_subject: MakeSubject, failures: RunChecks) -> None:
+def test_a_correct_registration_passes(make_subject: MakeSubject, failures: RunChecks) -> None:
     assert failures(make_subject(RIGHT, quick=True), check_with_opcheck) == ()
 
 
-def test_what_opcheck_rejects_is_reported(make_subject: MakeSubject, failures: RunChecks) -> None:
+def test_an_error_of_opcheck_is_reported(make_subject: MakeSubject, failures: RunChecks) -> None:
     (failure,) = failures(make_subject(WRONG_FAKE, quick=True), check_with_opcheck)
     assert failure.kind is Kind.OPCHECK
     assert failure.got.startswith("OpCheckError: opcheck(op, ...): test_fake")

@@ -1,4 +1,4 @@
-"""The state of the process before and after calls of operators that exist in Python alone."""
+"""Tests of the state of the process before and after calls of Python-only operators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _as_it_was() -> Iterator[None]:
     before, variables = state(), dict(os.environ)
     yield
     restore(before)
-    # Python keeps variables of its own, which the processes of later tests would inherit.
+    # Python keeps its own copy of the variables, which the processes of later tests would inherit.
     for name in os.environ.keys() - variables.keys():
         del os.environ[name]
     os.environ.update(variables)
@@ -48,7 +48,7 @@ def ignore_a_signal() -> None:
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
 
 
-def test_nothing_changes_by_itself() -> None:
+def test_the_state_does_not_change_without_a_call() -> None:
     assert changed_by(lambda: None) == {}
 
 
@@ -80,9 +80,9 @@ def test_a_change_is_described_and_undone(what: str) -> None:
     assert differences(before, state()) == {}
 
 
-def test_random_numbers_that_were_drawn_are_a_change_without_their_thousands_of_bytes() -> None:
-    assert changed_by(lambda: torch.rand(1)) == {"PyTorch's random number generator": ("another one", "changed")}
-    assert changed_by(random.random) == {"Python's random number generator": ("another one", "changed")}
+def test_drawn_random_numbers_are_a_change_shown_without_the_generator_state() -> None:
+    assert changed_by(lambda: torch.rand(1)) == {"PyTorch's random number generator": ("the earlier state", "changed")}
+    assert changed_by(random.random) == {"Python's random number generator": ("the earlier state", "changed")}
 
 
 def test_an_open_file_is_named(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_an_open_file_is_named(tmp_path: Path) -> None:
     assert was == f"{number} unset"
 
 
-def test_a_variable_that_is_removed_or_changed_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removed_or_changed_variable_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIRST", "1")
     monkeypatch.setenv("SECOND", "2")
     before = state()
@@ -106,7 +106,7 @@ def test_a_variable_that_is_removed_or_changed_is_restored(monkeypatch: pytest.M
     assert differences(before, state()) == {}
 
 
-def test_of_many_variables_four_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_most_four_variables_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     before = state()
     for number in range(9):
         monkeypatch.setenv(f"VARIABLE_{number}", "1")
@@ -144,7 +144,7 @@ def subject(make_subject: MakeSubject) -> Subject:
 
 
 def faults(subject: Subject, failures: RunChecks, change: Callable[[], Any]) -> dict[str, str]:
-    """What is found of a right operator that makes this change in each call."""
+    """The faults of an otherwise correct operator that makes this change in each call."""
 
     def f(x: Tensor) -> Tensor:
         change()
@@ -157,18 +157,18 @@ def faults(subject: Subject, failures: RunChecks, change: Callable[[], Any]) -> 
     return {failure.got: failure.expected for failure in found}
 
 
-def test_a_right_operator_leaves_everything_as_it_was(subject: Subject, failures: RunChecks) -> None:
+def test_a_correct_operator_changes_nothing(subject: Subject, failures: RunChecks) -> None:
     assert faults(subject, failures, lambda: None) == {}
 
 
-def test_what_an_operator_changes_is_a_fault_and_is_undone(subject: Subject, failures: RunChecks) -> None:
+def test_a_change_by_an_operator_is_a_fault_and_is_undone(subject: Subject, failures: RunChecks) -> None:
     folder = Path.cwd()
     found = faults(subject, failures, lambda: os.chdir("/usr"))
     assert found == {"the working directory: /usr afterwards": f"the working directory: {folder}, as before"}
     assert Path.cwd() == folder
 
 
-def test_what_an_operator_changes_before_it_raises_is_a_fault(subject: Subject, failures: RunChecks) -> None:
+def test_a_change_before_an_error_is_a_fault(subject: Subject, failures: RunChecks) -> None:
     def change() -> None:
         torch.set_default_dtype(torch.float64)
         raise ValueError
@@ -179,7 +179,7 @@ def test_what_an_operator_changes_before_it_raises_is_a_fault(subject: Subject, 
 
 
 @pytest.mark.parametrize("rejects", [False, True])
-def test_what_only_a_variation_changes_is_a_fault_of_that_variation(
+def test_a_change_by_a_variation_alone_is_a_fault_of_that_variation(
     subject: Subject, failures: RunChecks, rejects: bool
 ) -> None:
     def f(x: Tensor) -> Tensor:
@@ -198,12 +198,12 @@ def test_what_only_a_variation_changes_is_a_fault_of_that_variation(
     assert torch.get_num_threads() == before
 
 
-def test_what_an_operator_prints_is_a_fault(subject: Subject, failures: RunChecks) -> None:
+def test_printing_is_a_fault(subject: Subject, failures: RunChecks) -> None:
     found = faults(subject, failures, lambda: os.write(1, b"computing"))
     assert found == {"standard output: 'computing' afterwards": "standard output: nothing, as before"}
 
 
-def test_threads_that_each_call_leaves_are_a_fault(subject: Subject, failures: RunChecks) -> None:
+def test_leaving_a_thread_in_each_call_is_a_fault(subject: Subject, failures: RunChecks) -> None:
     enough = threading.Event()
     try:
         ((got, expected),) = faults(subject, failures, lambda: threading.Thread(target=enough.wait).start()).items()
@@ -214,7 +214,7 @@ def test_threads_that_each_call_leaves_are_a_fault(subject: Subject, failures: R
     assert now == was + 4
 
 
-def test_one_thread_that_stays_is_no_fault(subject: Subject, failures: RunChecks) -> None:
+def test_one_thread_that_keeps_running_is_not_a_fault(subject: Subject, failures: RunChecks) -> None:
     enough = threading.Event()
     started: list[threading.Thread] = []
 
@@ -240,7 +240,7 @@ def test_random_numbers_are_a_fault_unless_the_reference_draws_them(
     assert failures(random_too, check_process_state) == ()
 
 
-def test_what_loading_the_library_changed_is_a_fault_of_its_own(subject: Subject, failures: RunChecks) -> None:
+def test_a_change_by_loading_the_library_is_a_separate_fault(subject: Subject, failures: RunChecks) -> None:
     subject.state_before_loading = state()
     torch.set_default_dtype(torch.float64)
     (found,) = failures(subject, check_process_state)

@@ -1,4 +1,4 @@
-"""Operators that exist in Python alone, and whose calls leave something behind."""
+"""Tests of Python-only operators that keep state between calls."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ NOT_A_NUMBER = """
 def f(x: Tensor) -> Tensor:
     return x * float("nan")
 """
-# As an atomic addition does: each call rounds in its own way.
-ROUNDED_ANEW = """
+# Like an atomic addition, each call rounds differently.
+ROUNDED_DIFFERENTLY = """
 calls = []
 @library.op
 def f(x: Tensor) -> Tensor:
@@ -96,8 +96,8 @@ def test_an_operator_without_state_passes(make_subject: MakeSubject, failures: R
     [
         (COUNTS_CALLS, "the second time: float32 (40,), at [0]: "),
         (RAISES_LATER, "ValueError: used up"),
-        (ONE_BUFFER, "after another call, the first one's result reads: "),
-        (RING_OF_BUFFERS, "after 8 other calls, the first one's result reads: "),
+        (ONE_BUFFER, "after another call, the first result changed to "),
+        (RING_OF_BUFFERS, "after 8 other calls, the first result changed to "),
         (INFINITE_LATER, "the second time: float32 (40,), at [0]: inf"),
     ],
 )
@@ -108,8 +108,8 @@ def test_state_between_calls_is_named(make_subject: MakeSubject, failures: RunCh
     assert "torch.ops.described_" in failure.repro
 
 
-def test_another_order_of_sums_in_each_call_is_not_state(make_subject: MakeSubject, failures: RunChecks) -> None:
-    subject = make_subject(ROUNDED_ANEW + SAMPLES, quick=True)
+def test_a_different_order_of_sums_in_each_call_is_not_state(make_subject: MakeSubject, failures: RunChecks) -> None:
+    subject = make_subject(ROUNDED_DIFFERENTLY + SAMPLES, quick=True)
     (case,) = subject.samples
     (first,), (second,) = subject.call(case.fresh()), subject.call(case.fresh())
     torch.testing.assert_close(first, second)
@@ -117,7 +117,7 @@ def test_another_order_of_sums_in_each_call_is_not_state(make_subject: MakeSubje
     assert failures(subject, check_repetition) == ()
 
 
-def test_no_call_lies_outside_the_domain(make_subject: MakeSubject, failures: RunChecks) -> None:
+def test_no_call_is_outside_the_domain(make_subject: MakeSubject, failures: RunChecks) -> None:
     subject = make_subject(ASCENDING, quick=True)
     outside: list[Tensor] = []
 

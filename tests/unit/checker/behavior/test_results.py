@@ -1,4 +1,4 @@
-"""What is found by calling an operator with cases, and the kind that it gets."""
+"""Tests of the faults found by calling an operator with cases, and of their kinds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SUM = "return x.sum(-1)"
 
 @pytest.fixture
 def subject(make_subject: MakeSubject) -> Any:
-    """Describes an operator whose kernel is another function than its reference."""
+    """Describe an operator whose kernel differs from its reference."""
 
     def subject(
         reference: str, kernel: str, sample: str = "make.randn(40)", parameters: str = "", returns: str = "Tensor"
@@ -60,7 +60,7 @@ def cell(subject: Subject, cases: Iterable[Case] | None = None) -> Cell:
 
 
 def made_from(failure: Failure) -> str:
-    """The case that a failure was made smaller from."""
+    """The case from which a failure was made smaller."""
     return failure.case.partition(", made smaller")[0]
 
 
@@ -68,7 +68,7 @@ def kinds(failures: Iterable[Failure]) -> dict[Kind, str]:
     return {failure.kind: made_from(failure) for failure in failures}
 
 
-def test_a_right_kernel_has_no_fault_in_samples_variations_and_pairs(subject: Any) -> None:
+def test_a_correct_kernel_passes_samples_variations_and_pairs(subject: Any) -> None:
     kernel = "if x.is_complex(): raise ValueError\n    return torch.logaddexp(x, torch.zeros_like(x))"
     right = subject("return torch.log1p(x.exp())", kernel)
     found = cell(right, [*right.samples, *right.varied, *right.pairs()])
@@ -95,7 +95,7 @@ def test_a_fault_is_named_by_the_variation_that_shows_it(subject: Any, kernel: s
     if kind is Kind.MAGNITUDE:
         kernel = f"if x.dtype != torch.float32: raise ValueError\n    {kernel}"
     one = subject("return x * 2", kernel)
-    # All contents, of which a quick check tries some at random.
+    # All contents, because a quick check tries only some of them.
     object.__setattr__(one.options, "quick", False)
     found = kinds(cell(one).failures)
     assert kind in found
@@ -135,7 +135,7 @@ def test_a_skipped_remainder_of_a_vector_loop_is_a_vector_tail(subject: Any) -> 
     assert kinds(cell(one, sizes).failures) == {Kind.TAIL: "sample 1, size 40 as 1"}
 
 
-def test_every_element_wrong_at_other_sizes_is_no_vector_tail(subject: Any) -> None:
+def test_every_element_wrong_at_other_sizes_is_not_a_vector_tail(subject: Any) -> None:
     one = subject("return x * 2", "return x * 2 if x.shape[0] == 40 else x * 3")
     sizes = [case for case in one.varied if case.size is not None]
     assert kinds(cell(one, sizes).failures) == {Kind.SIZE: "sample 1, size 40 as 1"}
@@ -146,18 +146,18 @@ def test_a_fault_in_the_last_elements_of_a_sample_is_reported(subject: Any) -> N
     assert kinds(cell(one, one.samples).failures) == {Kind.TAIL: "sample 1"}
 
 
-def test_a_fault_with_unequal_dimensions_or_with_two_sizes_is_reported(subject: Any) -> None:
+def test_a_fault_with_unequal_dimensions_or_two_sizes_is_reported(subject: Any) -> None:
     wrong = "return x.sum() * y if x.shape[0] == y.shape[0] else y.clone()"
     one = subject("return x.sum() * y", wrong, "torch.arange(5.0), torch.arange(5.0)", ", y: Tensor")
     cases = [case for case in one.varied if case.family is Family.UNEQUAL]
     assert list(kinds(cell(one, cases).failures)) == [Kind.SIZE]
 
 
-def test_elements_that_are_never_written_are_uninitialised(subject: Any) -> None:
+def test_unwritten_elements_are_uninitialised_memory(subject: Any) -> None:
     one = subject("return x * 2", "y = torch.empty_like(x)\n    y[:9] = x[:9] * 2\n    return y")
     (failure,) = cell(one, one.samples).failures
     assert failure.kind is Kind.UNINITIALISED
-    assert "with which fresh memory was filled" in failure.got
+    assert "with which new memory was filled" in failure.got
 
 
 def test_a_result_that_is_right_with_one_thread_depends_on_threads(subject: Any) -> None:
@@ -180,7 +180,7 @@ def test_a_result_that_is_right_when_the_call_is_repeated_is_state(subject: Any)
         case = next(case for case in [*one.samples, *one.varied] if case.family is family)
         (failure,) = cell(one, [case]).failures
         assert failure.kind is Kind.STATE
-        assert failure.got.endswith(", and other numbers when the call is repeated")
+        assert failure.got.endswith(", and other values when the call is repeated")
 
 
 @pytest.mark.parametrize("later", [2.0, 5.0])
@@ -195,7 +195,7 @@ def test_a_wrong_result_that_changes_after_the_call_is_late_whatever_it_becomes(
     assert failure.got.startswith("when the call returns: float32 (40,), at [0]: ")
 
 
-def test_where_results_are_late_no_numbers_are_judged(subject: Any) -> None:
+def test_values_are_not_compared_if_results_are_late(subject: Any) -> None:
     one = subject("return x * 2", "return x * 3")
     recorder = Recorder("f", "eager", "cpu", lambda event: None)
     recorder.fail(Failure(Kind.LATE, "sample 1"))
@@ -206,11 +206,11 @@ def test_where_results_are_late_no_numbers_are_judged(subject: Any) -> None:
 @pytest.mark.parametrize(
     ("kernel", "got"),
     [
-        ("high = x + n\n    return high, high if n == 1 else x - n", "two results in the same memory"),
-        ("return x + n if n else x, x - n", "a result in the memory of an argument"),
+        ("high = x + n\n    return high, high if n == 1 else x - n", "two results that share memory"),
+        ("return x + n if n else x, x - n", "a result that shares memory with an argument"),
     ],
 )
-def test_results_that_share_memory_at_an_option_alone_are_found(subject: Any, kernel: str, got: str) -> None:
+def test_results_that_share_memory_only_with_an_option_are_found(subject: Any, kernel: str, got: str) -> None:
     one = subject("return x + n, x - n", kernel, "make.randn(40), 2", ", n: int", "tuple[Tensor, Tensor]")
     found = [failure for failure in cell(one).failures if failure.kind is Kind.ALIAS]
     assert [failure.got for failure in found] == [got]
@@ -223,14 +223,14 @@ def test_an_undeclared_write_is_reported_before_the_result(subject: Any) -> None
     assert (failure.kind, failure.got) == (Kind.WRITES_INPUT, "the call changed x")
 
 
-def test_what_the_reference_rejects_has_to_be_rejected(subject: Any) -> None:
+def test_the_kernel_must_reject_what_the_reference_rejects(subject: Any) -> None:
     reference = "if x.dim() != 1: raise ValueError('one dimension')\n    return x * 2"
     found = cell(subject(reference, "return x * 2")).failures
     assert {failure.kind for failure in found} == {Kind.BAD_INPUT}
-    assert found[0].expected == "an error, as from the reference: ValueError: one dimension"
+    assert found[0].expected == "an error, as raised by the reference: ValueError: one dimension"
 
 
-def test_only_a_claimed_call_must_not_be_rejected(subject: Any) -> None:
+def test_only_claimed_calls_must_not_be_rejected(subject: Any) -> None:
     refuses = "if x.shape[0] != 40: raise ValueError('40')\n    return x * 2"
     found = cell(subject("return x * 2", refuses))
     assert found.failures == ()
@@ -239,13 +239,13 @@ def test_only_a_claimed_call_must_not_be_rejected(subject: Any) -> None:
     assert (failure.kind, failure.got) == (Kind.RAISES, "ValueError: never")
 
 
-def test_where_pytorch_lacks_a_kernel_for_the_reference_nothing_is_judged(subject: Any) -> None:
+def test_nothing_is_compared_if_pytorch_lacks_a_kernel_for_the_reference(subject: Any) -> None:
     missing = "if x.dtype == torch.int32: raise NotImplementedError('int32')\n    return x * 2"
     one = subject(missing, "return x * 2")
     (case,) = [case for case in one.varied if case.name == "sample 1 in int32"]
     assert one.expected(case).unknown
     assert cell(one, [case]).failures == ()
-    # An error of the reference's own is a judgement.
+    # An error that the reference raises itself counts as a rejection.
     one = subject(missing.replace("NotImplementedError", "ValueError"), "return x * 2")
     assert [failure.kind for failure in cell(one, [case]).failures] == [Kind.BAD_INPUT]
 
@@ -254,10 +254,10 @@ def test_where_pytorch_lacks_a_kernel_for_the_reference_nothing_is_judged(subjec
     ("family", "judged"),
     [(Family.MAGNITUDE, False), (Family.OPTION, False), (Family.PAIR, False), (Family.STRIDES, True)],
 )
-def test_at_magnitudes_that_the_reference_does_not_support_no_kernel_is_judged(
+def test_no_kernel_is_judged_at_magnitudes_that_the_reference_does_not_support(
     subject: Any, family: Family, judged: bool
 ) -> None:
-    # The square overflows in float32, as the reference itself shows.
+    # The square in the reference overflows in float32.
     one = subject("return (x * x).sqrt()", "return x.abs() * 3")
     large = Case("large", family, {"x": torch.full((40,), 1e30)})
     assert not one.expected(large).is_accurate
@@ -266,16 +266,16 @@ def test_at_magnitudes_that_the_reference_does_not_support_no_kernel_is_judged(
     assert cell(one, [usual]).failures
 
 
-def test_where_the_reference_overflows_even_in_float64_no_kernel_is_judged(subject: Any) -> None:
+def test_no_kernel_is_judged_where_the_reference_overflows_even_in_float64(subject: Any) -> None:
     one = subject("return x.exp().log1p()", "return x + 3")
     large = Case("large", Family.MAGNITUDE, {"x": torch.full((40,), 1e4)})
     assert cell(one, [large]).failures == ()
-    # Special values of the arguments do not count as an overflow.
+    # Special values in the arguments do not count as an overflow.
     special = Case("special", Family.PAIR, {"x": torch.tensor([float("inf"), 1.0] * 20)})
     assert cell(one, [special]).failures
 
 
-def test_what_is_infinite_at_an_option_of_zero_is_meant(subject: Any) -> None:
+def test_an_infinity_at_an_option_of_zero_is_expected(subject: Any) -> None:
     one = subject(
         "return x / t", "if t == 0: return x * 0\n    return x / t", "make.rand(3, 40) + 1, 2.0", ", t: float"
     )
@@ -296,14 +296,14 @@ def test_a_stable_kernel_may_differ_from_a_reference_that_overflows_at_an_option
     assert cell(one).failures == ()
 
 
-def test_where_the_reference_is_inaccurate_an_undeclared_write_is_still_reported(subject: Any) -> None:
+def test_an_undeclared_write_is_reported_even_if_the_reference_is_inaccurate(subject: Any) -> None:
     one = subject("return x.exp().log1p()", "return x.add_(3) if float(x[0]) > 1e3 else x.exp().log1p()")
     large = Case("large", Family.MAGNITUDE, {"x": torch.full((40,), 1e4)})
     (failure,) = cell(one, [large]).failures
     assert (failure.kind, failure.got) == (Kind.WRITES_INPUT, "the call changed x")
 
 
-def test_results_on_the_meta_device_have_no_numbers_to_compare(subject: Any) -> None:
+def test_results_on_the_meta_device_are_compared_without_values(subject: Any) -> None:
     one = subject("return x * 2", "return x * 3")
     assert cell(one, [Case("meta", Family.BAD_DEVICE, {"x": torch.ones(3, device="meta")})]).failures == ()
     wrong = subject("return x * 2", "return x[:1] * 3")
@@ -311,7 +311,7 @@ def test_results_on_the_meta_device_have_no_numbers_to_compare(subject: Any) -> 
     assert failure.got == "float32 (1,) on meta"
 
 
-def test_an_ordinary_kernel_gets_the_bytes_of_booleans_that_other_programs_write(subject: Any) -> None:
+def test_a_kernel_receives_booleans_with_other_bytes_than_0_and_1(subject: Any) -> None:
     byte = "return x.view(torch.uint8).float()"
     one = subject("return x.float()", byte, "make.randint(0, 2, 40).bool()")
     cases = [case for case in one.varied if case.family is Family.EDGE]
@@ -319,7 +319,7 @@ def test_an_ordinary_kernel_gets_the_bytes_of_booleans_that_other_programs_write
 
 
 @pytest.mark.parametrize("dtype", ["torch.float8_e4m3fn", "torch.uint16", "torch.uint64", "torch.complex64"])
-def test_dtypes_in_which_pytorch_computes_little_are_varied_as_far_as_it_does(subject: Any, dtype: str) -> None:
+def test_dtypes_that_pytorch_hardly_supports_are_varied_as_far_as_possible(subject: Any, dtype: str) -> None:
     one = subject("return x.clone()", "return x.clone()", f"torch.ones(4, 6).to({dtype})")
     found = cell(one)
     assert found.failures == ()

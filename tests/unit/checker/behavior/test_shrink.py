@@ -1,4 +1,4 @@
-"""Failing cases, and the smaller ones that fail in the same way."""
+"""Tests of shrinking a failing case to a smaller one that fails in the same way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_TRIALS = 60
-# Cases with as many elements are written out in full.
+# Cases with up to this many elements are written out in full.
 SMALL = 6
 
 
@@ -31,7 +31,7 @@ def shapes(given: Case) -> list[tuple[int, ...]]:
 
 
 class Fails:
-    """Whether a case fails, and how often that was asked."""
+    """A condition under which a case fails, with a count of its calls."""
 
     def __init__(self, condition: Callable[[Case], bool]) -> None:
         self.condition = condition
@@ -43,11 +43,11 @@ class Fails:
 
 
 def holds(number: float) -> Callable[[Case], bool]:
-    """Whether a case holds that number in its first argument."""
+    """A condition: the first argument contains `number`."""
     return lambda given: bool((given.arguments["x0"] == number).any())
 
 
-def test_one_element_is_left_of_those_that_do_not_matter() -> None:
+def test_irrelevant_elements_are_removed_except_one() -> None:
     found = smallest(case((64, 48)), holds(64 * 48 - 5))
     assert elements_in(found.arguments) <= SMALL
     assert holds(64 * 48 - 5)(found)
@@ -64,19 +64,19 @@ def test_dimensions_of_one_size_are_cut_together() -> None:
     assert elements_in(found.arguments) <= SMALL
 
 
-def test_a_case_that_fails_only_at_its_size_stays_as_it_is() -> None:
+def test_a_case_that_fails_only_at_its_size_is_unchanged() -> None:
     given = case((20, 7))
     assert smallest(given, lambda smaller: shapes(smaller) == [(20, 7)]) is given
 
 
-def test_the_family_and_the_argument_stay_and_the_name_says_what_was_done() -> None:
+def test_the_family_and_argument_are_kept_and_the_name_says_made_smaller() -> None:
     found = smallest(case((64,), family=Family.SPECIAL), holds(5))
     assert (found.family, found.argument) == (Family.SPECIAL, "x0")
     assert found.name.startswith("a case, made smaller (trial ")
 
 
 @pytest.mark.parametrize("family", [Family.SAMPLE, Family.SIZE, Family.EMPTY, Family.UNEQUAL, Family.FAR])
-def test_a_case_whose_size_is_what_it_varies_is_not_made_smaller(family: Family) -> None:
+def test_a_case_that_varies_a_size_is_not_made_smaller(family: Family) -> None:
     fails = Fails(lambda _: True)
     given = case((64,), family=family)
     assert smallest(given, fails) is given
@@ -97,7 +97,7 @@ def test_no_smaller_case_is_empty() -> None:
     assert all(size for asked in fails.asked for shape in shapes(asked) for size in shape)
 
 
-def test_of_many_dimensions_not_every_cut_is_tried() -> None:
+def test_the_number_of_trials_is_limited_for_many_dimensions() -> None:
     fails = Fails(lambda _: False)
     smallest(case(*((size, size + 1, 2, 2) for size in range(3, 19, 2))), fails)
     assert len(fails.asked) == MOST_TRIALS
@@ -108,7 +108,7 @@ def test_of_many_dimensions_not_every_cut_is_tried() -> None:
     sizes=st.lists(st.lists(st.integers(1, 40), max_size=3).map(tuple), min_size=1, max_size=3),
     answers=st.lists(st.booleans(), max_size=80),
 )
-def test_whatever_fails_the_smallest_fails_and_is_not_larger_after_a_limited_number_of_trials(
+def test_the_smallest_case_fails_and_is_not_larger_than_the_original(
     sizes: list[tuple[int, ...]], answers: list[bool]
 ) -> None:
     left = iter(answers)

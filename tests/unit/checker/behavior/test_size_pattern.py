@@ -30,7 +30,7 @@ def found(right: set[int], wrong: set[int], kind: Kind = Kind.SIZE) -> list[Fail
 
 
 @pytest.mark.parametrize("width", [4, 8, 16, 32, 64])
-def test_sizes_that_are_wrong_unless_a_vector_divides_them_are_the_tail_of_a_vector_loop(width: int) -> None:
+def test_sizes_wrong_except_at_multiples_of_a_vector_width_are_a_vector_tail(width: int) -> None:
     wrong = {size for size in SIZES if size % width}
     assert is_tail(SIZES - wrong, wrong)
     (fault,) = found(SIZES - wrong, wrong)
@@ -44,26 +44,26 @@ def test_sizes_that_are_wrong_unless_a_vector_divides_them_are_the_tail_of_a_vec
     ("right", "wrong"),
     [
         (set(), SIZES),  # every size is wrong
-        ({40}, SIZES - {40}),  # the size of the sample alone is right
+        ({40}, SIZES - {40}),  # only the size of the sample is right
         ({16, 64}, {8, 9, 17, 32}),  # some multiples are wrong
         ({8, 16, 17, 64}, {9, 33}),  # a remainder is right
         ({8}, {9, 17}),  # one right size shows no pattern
         ({1, 2, 4, 8, 16}, {4096, 4099}),  # only large sizes are wrong
     ],
 )
-def test_other_patterns_of_sizes_are_not_the_tail_of_a_vector_loop(right: set[int], wrong: set[int]) -> None:
+def test_other_patterns_of_sizes_are_not_a_vector_tail(right: set[int], wrong: set[int]) -> None:
     assert not is_tail(right, wrong)
     (fault,) = found(right, wrong)
     assert (fault.kind, fault.case) == (Kind.SIZE, f"size 1 as {min(wrong)}")
 
 
-def test_faults_that_all_lie_in_the_last_elements_are_the_tail_of_a_vector_loop() -> None:
+def test_faults_only_in_the_last_elements_are_a_vector_tail() -> None:
     (fault,) = found({40}, {33, 65}, Kind.TAIL)
     assert fault.kind is Kind.TAIL
 
 
 @given(sizes=st.sets(st.integers(1, 4096), min_size=1))
-def test_if_no_multiple_of_a_vector_is_right_there_is_no_tail(sizes: set[int]) -> None:
+def test_there_is_no_tail_if_no_multiple_of_a_vector_width_is_right(sizes: set[int]) -> None:
     assert not is_tail(set(), sizes)
 
 

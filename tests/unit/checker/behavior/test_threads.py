@@ -1,4 +1,4 @@
-"""Operators that exist in Python alone, and depend on the thread or on the number of threads."""
+"""Tests of Python-only operators that depend on the thread or the number of threads."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ BY_THREADS = """
 def f(x: Tensor) -> Tensor:
     return x + torch.get_num_threads()
 """
-# Off by a thousandth with one thread, by two with several: what the reference gives in float32 is no better.
+# Off by a thousandth with one thread and by two with several; the reference in float32 is no more accurate.
 ROUNDED_BY_THREADS = """
 @library.op
 def f(x: Tensor) -> Tensor:
     error = 0.0 if x.dtype == torch.float64 else 0.001
     return x + error * (1 if torch.get_num_threads() == 1 else 2)
 """
-# A new thread adds up the other way round, as a BLAS with another number of threads does: equally right, other bits.
+# A new thread sums in reverse order, like a BLAS with another number of threads: the bits differ, but both are right.
 OTHER_ORDER_IN_A_NEW_THREAD = """
 import threading
 home = threading.get_ident()
@@ -77,7 +77,7 @@ def f(x: Tensor) -> Tensor:
     time.sleep(0.001)
     if len(inside) > 1:
         inside.clear()
-        raise ValueError("somebody else is here")
+        raise ValueError("another call is running")
     inside.clear()
     return x + 0
 """
@@ -115,14 +115,14 @@ def test_an_operator_that_shares_nothing_passes(make_subject: MakeSubject, failu
     ("reference", "kind", "got"),
     [
         (BY_THREADS, Kind.THREADS, "with 4 threads, 20 of 20 times: float32 (40,), at [0]: "),
-        # Here all callers share the judge too, so what is found first varies.
+        # Here all callers also share the judge, so the first fault found varies.
         (SHARED, Kind.RACE, ""),
         (WRONG_IN_A_NEW_THREAD, Kind.RACE, ""),
-        (RAISES_TOGETHER, Kind.RACE, "ValueError: somebody else is here"),
+        (RAISES_TOGETHER, Kind.RACE, "ValueError: another call is running"),
         (WIDER_TOGETHER, Kind.RACE, "float64 (40,)"),
     ],
 )
-def test_what_depends_on_threads_is_named(
+def test_a_dependence_on_threads_is_named(
     make_subject: MakeSubject, failures: RunChecks, reference: str, kind: Kind, got: str
 ) -> None:
     (failure,) = failures(make_subject(reference + SAMPLES, quick=True), check_threads)
@@ -142,7 +142,7 @@ def test_what_depends_on_threads_is_named(
         ),
     ],
 )
-def test_an_error_with_only_some_numbers_of_threads_is_a_fault(
+def test_an_error_at_some_thread_counts_is_a_fault(
     make_subject: MakeSubject, failures: RunChecks, reference: str, got: str, expected: str
 ) -> None:
     several = max(torch.get_num_threads(), 4)
@@ -153,21 +153,21 @@ def test_an_error_with_only_some_numbers_of_threads_is_a_fault(
     assert call.startswith("torch.ops.described_")
 
 
-def test_an_error_with_any_number_of_threads_is_left_to_other_checks(
-    make_subject: MakeSubject, failures: RunChecks
-) -> None:
+def test_an_error_at_every_thread_count_is_left_to_other_checks(make_subject: MakeSubject, failures: RunChecks) -> None:
     subject = make_subject(RAISES_WITH_ONE_THREAD.replace("== 1", "> 0") + SAMPLES, quick=True)
     assert failures(subject, check_threads) == ()
 
 
-def test_another_number_of_threads_may_round_otherwise_within_what_is_right(
+def test_rounding_may_differ_between_thread_counts_within_the_tolerance(
     make_subject: MakeSubject, failures: RunChecks
 ) -> None:
     subject = make_subject(ROUNDED_BY_THREADS + SAMPLES, quick=True)
     assert failures(subject, check_threads) == ()
 
 
-def test_another_order_of_sums_in_a_new_thread_is_not_a_race(make_subject: MakeSubject, failures: RunChecks) -> None:
+def test_a_different_order_of_sums_in_a_new_thread_is_not_a_race(
+    make_subject: MakeSubject, failures: RunChecks
+) -> None:
     subject = make_subject(OTHER_ORDER_IN_A_NEW_THREAD + SAMPLES, quick=True)
     (case,) = subject.samples
 
@@ -179,13 +179,13 @@ def test_another_order_of_sums_in_a_new_thread_is_not_a_race(make_subject: MakeS
     assert failures(subject, check_threads) == ()
 
 
-def test_where_pytorch_has_no_threads_of_its_own_none_are_tried(make_subject: MakeSubject, failures: RunChecks) -> None:
+def test_no_thread_counts_are_tried_without_threads_of_pytorch(make_subject: MakeSubject, failures: RunChecks) -> None:
     subject = make_subject(BY_THREADS + SAMPLES, quick=True)
     object.__setattr__(subject.options, "alone", True)
     assert failures(subject, check_threads) == ()
 
 
-def test_the_number_of_threads_comes_back(make_subject: MakeSubject, failures: RunChecks) -> None:
+def test_the_number_of_threads_is_restored(make_subject: MakeSubject, failures: RunChecks) -> None:
     before = torch.get_num_threads()
     failures(make_subject(BY_THREADS + SAMPLES, quick=True), check_threads)
     with threads(1):
@@ -193,7 +193,7 @@ def test_the_number_of_threads_comes_back(make_subject: MakeSubject, failures: R
     assert torch.get_num_threads() == before
 
 
-def test_no_call_lies_outside_the_domain(make_subject: MakeSubject, failures: RunChecks) -> None:
+def test_no_call_is_outside_the_domain(make_subject: MakeSubject, failures: RunChecks) -> None:
     subject = make_subject(ASCENDING, quick=True)
     outside: list[Tensor] = []
 

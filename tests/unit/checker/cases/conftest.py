@@ -1,4 +1,4 @@
-"""Operators whose cases several tests look at."""
+"""Operators for tests of cases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def asked(x: Tensor, y: Tensor, n: int) -> Tensor:
 def _(make):
     n = make.size(6)
     m = make.size(3)
-    assert n != 9, "this function does not take 9"
+    assert n != 9, "this function does not support 9"
     yield make.randn(n, 2 * n), make.randn(2 * n, m), n
     yield make.randn(n, n), make.randn(n, 50), n
     yield make.randn(100, 100), make.randn(100, 100), 100

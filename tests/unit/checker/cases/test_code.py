@@ -50,7 +50,7 @@ def test_a_small_tensor_is_written_out() -> None:
 
 
 @pytest.mark.parametrize("numbers", [[NAN, INF, -INF, 1.0], [complex(NAN, -INF), complex(1, NAN)]])
-def test_a_small_tensor_keeps_numbers_that_are_not_finite(numbers: list[Any]) -> None:
+def test_a_small_tensor_keeps_nonfinite_values(numbers: list[Any]) -> None:
     assert str(evaluated(torch.tensor(numbers))) == str(torch.tensor(numbers))
 
 
@@ -69,14 +69,14 @@ def test_a_small_tensor_keeps_numbers_that_are_not_finite(numbers: list[Any]) ->
         (torch.ones(9, device="meta"), False),
     ],
 )
-def test_a_tensor_that_no_expression_makes_is_loaded(tensor: Tensor, is_loaded: bool) -> None:
+def test_a_tensor_without_an_expression_is_loaded(tensor: Tensor, is_loaded: bool) -> None:
     case = Case("a case", Family.SAMPLE, {"x": tensor, "xs": [None, tensor], "factor": 2.0})
     assert loaded_names(case) == (["x", "xs"] if is_loaded else [])
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float16, torch.bool, torch.float8_e5m2])
-def test_a_tensor_too_large_for_a_file_is_drawn_anew(dtype: torch.dtype) -> None:
-    large = torch.empty(2**31 // dtype.itemsize + 1, dtype=dtype)  # untouched pages cost nothing
+def test_a_tensor_too_large_for_a_file_is_drawn_again(dtype: torch.dtype) -> None:
+    large = torch.empty(2**31 // dtype.itemsize + 1, dtype=dtype)  # untouched pages use no memory
     large[:4] = torch.tensor([1, 0, 1, 1]).to(dtype)
     case = Case("a case", Family.FAR, {"x": large, "xs": [large]})
     assert loaded_names(case) == []
@@ -86,13 +86,13 @@ def test_a_tensor_too_large_for_a_file_is_drawn_anew(dtype: torch.dtype) -> None
     assert (small.dtype, small.shape) == (dtype, (7,))
 
 
-def test_rows_far_apart_are_made_without_touching_what_lies_between() -> None:
+def test_distant_rows_are_made_without_touching_the_memory_between_them() -> None:
     far = far_apart(torch.ones(2, 3))
     assert far is not None
     assert_laid_out_alike(eval(value_code(far), {"torch": torch}), far)
 
 
-def test_a_tensor_without_numbers_keeps_its_layout() -> None:
+def test_a_tensor_without_data_keeps_its_layout() -> None:
     meta = torch.ones(3, 4, device="meta").t()
     assert_laid_out_alike(evaluated(meta), meta)
 
@@ -104,11 +104,11 @@ def test_a_tensor_without_numbers_keeps_its_layout() -> None:
         *(torch.strided, torch.device("cpu"), torch.device("cuda", 1), torch.channels_last, ["a", "b"]),
     ],
 )
-def test_what_is_no_tensor_is_written_as_it_is(value: object) -> None:
+def test_non_tensor_values_are_written_unchanged(value: object) -> None:
     assert evaluated(value) == value
 
 
-def test_numbers_unlike_themselves_are_written_too() -> None:
+def test_nan_is_written_too() -> None:
     assert str(evaluated([NAN, complex(INF, NAN)])) == str([NAN, complex(INF, NAN)])
 
 

@@ -39,7 +39,7 @@ def test_sizes_and_integers_are_varied_together(describe: Describe) -> None:
     assert any(len(set(case.arguments["sizes"])) == 2 and case.arguments["sizes"] != [3, 4] for case in cases)
 
 
-def test_the_name_says_what_differs(describe: Describe) -> None:
+def test_the_name_lists_the_differences(describe: Describe) -> None:
     for case in combined(described(describe), [sample()], 50, seed=4):
         given = case.arguments
         assert case.family is Family.PAIR
@@ -49,7 +49,7 @@ def test_the_name_says_what_differs(describe: Describe) -> None:
         assert (f"width={given['width']}" in case.name) or given["width"] == 24
 
 
-def test_equal_dimensions_stay_equal_and_tensors_stay_small(describe: Describe) -> None:
+def test_equal_dimensions_remain_equal_and_tensors_remain_small(describe: Describe) -> None:
     op = describe("@library.op\ndef f(x: Tensor, y: Tensor, n: int) -> Tensor:\n    return x @ y\n").ops["f"]
     one = Case("sample 1", Family.SAMPLE, {"x": torch.randn(40, 50), "y": torch.randn(50, 60), "n": 1})
     for case in combined(op, [one], 100, seed=5):
@@ -58,7 +58,7 @@ def test_equal_dimensions_stay_equal_and_tensors_stay_small(describe: Describe) 
         assert max(x.numel(), y.numel()) <= 2**18
 
 
-def test_the_seed_decides_and_the_sample_stays_as_it_is(describe: Describe) -> None:
+def test_the_seed_determines_the_calls_and_the_sample_is_unchanged(describe: Describe) -> None:
     op, one = described(describe), sample()
     before = one.arguments["x"].clone()
     names = [[case.name for case in combined(op, [one], 30, seed=seed)] for seed in (1, 1, 2)]
@@ -66,6 +66,6 @@ def test_the_seed_decides_and_the_sample_stays_as_it_is(describe: Describe) -> N
     assert torch.equal(one.arguments["x"], before)
 
 
-def test_a_call_with_nothing_to_vary_has_no_other(describe: Describe) -> None:
+def test_a_call_with_nothing_to_vary_has_no_variations(describe: Describe) -> None:
     op = describe("@library.op\ndef f(x: Tensor) -> Tensor:\n    return x + 1\n").ops["f"]
     assert list(combined(op, [Case("sample 1", Family.SAMPLE, {"x": torch.ones(())})], 9, seed=0)) == []

@@ -15,6 +15,8 @@ from opwright.checker.cases.samples import redrawn
 from opwright.spec import Make
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opwright.spec import Op
     from tests.unit.conftest import Describe
 
@@ -34,7 +36,7 @@ def op(describe: Describe) -> Any:
 
 
 def call(n: Any) -> dict[str, Any]:
-    # Whatever their random numbers, one of the six is positive and one is not: a reference that selects selects some.
+    # One element is always positive and one negative, so that `x[x > 0]` is neither empty nor all of `x`.
     x = torch.randn(6)
     x[0], x[1] = 1.0, -1.0
     return {"x": x, "n": n}
@@ -63,13 +65,13 @@ def test_a_call_that_would_allocate_gigabytes_is_not_affordable(op: Any, body: s
 def test_a_call_that_takes_too_long_is_not_affordable(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "_SECONDS_WITHOUT_A_CALL", 0.05)
     assert not is_affordable(op(forever()), call(2**62))
-    # A reference that catches exceptions ends too.
+    # A reference that catches exceptions is stopped too.
     caught = "try:\n        while True:\n            n += 1\n    except Exception:\n        return x"
     assert not is_affordable(op(caught), call(2**31))
 
 
 @pytest.mark.parametrize("branch", ["", "x.max() > x.min() and "])
-def test_a_reference_that_calls_operators_is_ended_by_one_of_them(
+def test_a_reference_that_calls_operators_is_stopped_at_one_of_them(
     op: Any, monkeypatch: pytest.MonkeyPatch, branch: str
 ) -> None:
     monkeypatch.setattr(cost, "_SECONDS", 0.05)
@@ -78,22 +80,23 @@ def test_a_reference_that_calls_operators_is_ended_by_one_of_them(
     assert not is_affordable(op(endless), call(2**62))
 
 
-def test_a_branch_on_numbers_is_taken_to_see_what_it_costs(op: Any) -> None:
+def test_a_branch_on_values_is_run_to_find_its_cost(op: Any) -> None:
     costly = op("return torch.zeros(n) if x.max() > x.min() else x")
     assert not is_affordable(costly, call(2**31))
     assert is_affordable(costly, {"x": torch.ones(6), "n": 2**31})
     assert not is_affordable(op("return x.new_zeros(2, n)[:, : int(x.argmax())].clone()"), call(2**31))
     assert is_affordable(op("if (x.max() < n):\n        raise ValueError\n    return torch.zeros(n)"), call(2**31))
     assert is_affordable(op("return x[x.max() * n + x > 0] + n"), call(2**32))
+    assert not is_affordable(op("return x[:1].expand(n * int(x.argmax() >= 0)).sum()"), call(2**31))
 
 
-def test_a_table_of_all_pairs_after_a_branch_on_numbers_is_not_affordable(op: Any) -> None:
+def test_a_table_of_all_pairs_after_a_branch_on_values_is_not_affordable(op: Any) -> None:
     pairs = op("if not x.isfinite().all():\n        raise ValueError\n    return (x[:, None] - x[None, :]).sum(1)")
     assert not is_affordable(pairs, {"x": torch.randn(2**15), "n": 1})
     assert is_affordable(pairs, {"x": torch.randn(2**10), "n": 1})
 
 
-def test_a_loop_whose_length_depends_on_numbers_is_not_affordable(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_whose_length_depends_on_values_is_not_affordable(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "_SECONDS", 0.05)
     body = "while n * int(x.numel()) > 0:\n        n -= int(x.max() > x.min())\n    return x"
     assert not is_affordable(op(body), call(2**62))
@@ -108,7 +111,7 @@ def test_small_numbers_are_affordable_without_a_trial(op: Any, n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [2**31, -(2**63), float("nan"), float("inf")])
-def test_large_numbers_that_cost_nothing_are_affordable(op: Any, n: float) -> None:
+def test_large_numbers_that_are_not_sizes_are_affordable(op: Any, n: float) -> None:
     assert is_affordable(op("return x * n"), call(n))
 
 
@@ -123,23 +126,21 @@ def test_a_call_that_the_reference_rejects_is_affordable_and_leaves_no_log(
 
 
 @pytest.mark.parametrize("n", [2**31, 1])
-def test_complex_numbers_that_are_a_view_of_one_row_of_real_ones_need_no_fake_base(op: Any, n: int) -> None:
+def test_a_complex_view_of_one_real_row_needs_no_fake_base(op: Any, n: int) -> None:
     arguments = {"x": torch.view_as_complex(torch.randn(12).view(6, 2)), "n": n}
     affordable = n == 1
     assert is_affordable(op("return x.new_zeros(n)"), arguments) is affordable
     assert is_affordable(op("return x.new_zeros(n) if x.real.max() < 9 else x"), arguments) is affordable
 
 
-def test_the_reference_is_called_with_no_numbers_and_the_arguments_stay_as_they_are(op: Any) -> None:
+def test_the_reference_runs_on_fake_tensors_and_leaves_the_arguments_unchanged(op: Any) -> None:
     arguments = call(2**31)
     before = arguments["x"].clone()
     assert is_affordable(op("x.add_(n)\n    return x + 1"), arguments)
     assert torch.equal(arguments["x"], before)
 
 
-def test_the_time_limit_leaves_signal_handlers_and_timers_as_they_were(
-    op: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_limit_restores_signal_handlers_and_timers(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "_SECONDS_WITHOUT_A_CALL", 0.05)
 
     def own(number: int, frame: object) -> None:
@@ -151,7 +152,7 @@ def test_the_time_limit_leaves_signal_handlers_and_timers_as_they_were(
         for body in ("return x * n", "raise ValueError('n')", "return torch.zeros(n)", forever()):
             is_affordable(op(body), call(2**62))
             assert signal.getsignal(signal.SIGVTALRM) is own
-            assert 0 < signal.getitimer(signal.ITIMER_VIRTUAL)[0] < 1001  # the system rounds it up
+            assert 0 < signal.getitimer(signal.ITIMER_VIRTUAL)[0] < 1001  # the system rounds up
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, *timer)
         signal.signal(signal.SIGVTALRM, before)
@@ -179,14 +180,14 @@ def test_calls_with_the_same_shapes_and_options_are_tried_once(op: Any) -> None:
     assert len(tried) == 4
 
 
-def test_what_is_left_out_is_counted_and_trials_take_limited_time(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipped_calls_are_counted_and_the_time_of_trials_is_limited(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     costs = Costs(op("return torch.zeros(n)"))
     assert not costs.is_affordable(call(2**31))
     assert not costs.is_affordable(call(2**31))
     assert costs.is_affordable(call(65))
     assert costs.left_out == 2
     monkeypatch.setattr(cost, "_ALL_SECONDS", 0.0)
-    assert costs.is_affordable(call(65))  # known already
+    assert costs.is_affordable(call(65))  # already known
     assert not costs.is_affordable(call(66))
     assert costs.left_out == 3
 
@@ -195,7 +196,7 @@ def test_what_is_left_out_is_counted_and_trials_take_limited_time(op: Any, monke
     "body",
     ["return x + np.zeros(n, dtype=np.int8).sum()", "return x + float(np.histogram(x.numpy(), bins=n)[0][0])"],
 )
-def test_a_reference_in_numpy_gets_no_integer_that_may_be_a_size(op: Any, body: str) -> None:
+def test_a_reference_in_numpy_is_not_called_with_integers_that_may_be_sizes(op: Any, body: str) -> None:
     described = op(f"import numpy as np\n    x = torch.from_numpy(x.numpy())\n    {body}")
     assert is_affordable(described, call(1000))
     assert not is_affordable(described, call(2**40))
@@ -204,7 +205,7 @@ def test_a_reference_in_numpy_gets_no_integer_that_may_be_a_size(op: Any, body: 
 @pytest.mark.parametrize(
     "body", ["return x.repeat_interleave(counts)", "return torch.bincount(counts)", "return torch.zeros(counts.max())"]
 )
-def test_numbers_in_a_tensor_of_integers_may_be_sizes(describe: Describe, body: str) -> None:
+def test_values_of_an_integer_tensor_may_be_sizes(describe: Describe, body: str) -> None:
     described = describe(f"@library.op\ndef f(x: Tensor, counts: Tensor) -> Tensor:\n    {body}\n").ops["f"]
     x = torch.randn(3)
     assert is_affordable(described, {"x": x, "counts": torch.tensor([1, 2, 300])})
@@ -239,7 +240,7 @@ def _(make):
         ("return torch.cat(x.split(2**16))", True),
     ],
 )
-def test_only_many_parts_of_a_tensor_are_not_affordable(op: Any, body: str, affordable: bool) -> None:
+def test_only_splits_into_many_parts_are_not_affordable(op: Any, body: str, affordable: bool) -> None:
     assert is_affordable(op(body), {"x": torch.zeros(2**20), "n": 1}) == affordable
 
 
@@ -250,7 +251,7 @@ JOINED = {
 
 
 @pytest.mark.parametrize("name", JOINED)
-def test_tensors_that_have_few_elements_in_all_are_joined_without_a_trial(
+def test_tensors_with_few_elements_in_total_are_joined_without_a_trial(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = []
@@ -263,8 +264,20 @@ def test_tensors_that_have_few_elements_in_all_are_joined_without_a_trial(
         JOINED[name]()
 
 
-def test_a_tensor_is_not_taken_apart_into_too_many() -> None:
+def test_a_tensor_is_not_split_into_too_many() -> None:
     with SizeLimitAhead(2**20):
         assert len(torch.zeros(2**17, 1).unbind()) == 2**17
         with pytest.raises(TooExpensiveError):
             torch.zeros(2**17 + 1, 1).unbind()
+
+
+@pytest.mark.parametrize("n", [10, 11])
+@pytest.mark.parametrize(
+    "make",
+    [lambda n: torch.ones(n, 1) + torch.ones(n), lambda n: torch.ones(n, 1).expand(n, n)],
+    ids=["pointwise", "view"],
+)
+def test_results_that_the_arguments_bound_are_limited_too(make: Callable[[int], torch.Tensor], n: int) -> None:
+    limit = pytest.raises(TooExpensiveError) if n > 10 else contextlib.nullcontext()
+    with limit, SizeLimitAhead(100):
+        assert make(n).shape == (n, n)

@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from tests.unit.checker.conftest import MakeSubject
 
 
-def test_a_large_call_is_made_only_where_it_is_asked_for(asked: Subject) -> None:
+def test_a_large_call_is_made_only_on_request(asked: Subject) -> None:
     assert asked.large() == (None, "")
 
 
-def test_where_memory_is_short_a_large_call_is_left_out_and_it_is_said(
+def test_a_large_call_is_skipped_with_a_reason_if_memory_is_short(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(large, "bytes_free", lambda device: 10 * 2**30)
     subject = make_subject(WRITTEN, large=True)
     case, reason = subject.large()
     assert case is None
-    assert reason == ("no call with more than 2^31 bytes was tried: that takes 12.0 GiB of memory, 10.0 GiB are free")
+    assert reason == ("no call with more than 2^31 bytes was tried: it needs 12.0 GiB of memory, 10.0 GiB are free")
 
 
 def drawn_large(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> tuple[Case | None, str]:
-    """What `large` gives where there is memory, without taking any: the numbers are left out."""
+    """Return the case of `large` if memory is sufficient, without allocating any: tensors have no data."""
     monkeypatch.setattr(large, "bytes_free", lambda device: 2**40)
     given = subject.samples
     subject.device = "meta"
@@ -39,12 +39,12 @@ def drawn_large(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> tuple[Case
 @pytest.mark.parametrize(
     ("text", "name", "sizes", "dtype"),
     [
-        # The size that is asked for first, in the claimed dtype of fewest bytes: (n, 2 n) of two bytes each.
+        # The first requested size, in the narrowest claimed dtype: (n, 2 n) elements of two bytes.
         (ASKED, "sample 1, size 1 as 23171: more than 2^31 bytes", (23171, 46342), torch.bfloat16),
         (WRITTEN, "sample 1, size 12 as 107374183: more than 2^31 bytes", (107374183, 5), torch.float32),
     ],
 )
-def test_a_large_call_has_just_more_than_2_to_the_31_bytes(
+def test_a_large_call_just_exceeds_2_to_the_31_bytes(
     make_subject: MakeSubject,
     monkeypatch: pytest.MonkeyPatch,
     text: str,
@@ -67,7 +67,7 @@ def test_a_large_call_has_just_more_than_2_to_the_31_bytes(
         ("n = make.size(4)\n    yield make.randn(n % 7 + 1)", "no size in the samples makes such a tensor"),
     ],
 )
-def test_where_no_size_makes_a_large_tensor_it_is_said(
+def test_samples_without_a_size_for_a_large_tensor_are_reported(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch, samples: str, reason: str
 ) -> None:
     subject = make_subject(

@@ -34,7 +34,7 @@ def test_the_sizes_are_odd_and_just_beyond_each_limit(itemsize: int) -> None:
     assert all(any(limit < size <= limit + 2 for size in sizes) for limit in limits)
 
 
-def test_while_one_size_is_beyond_the_others_are_small(make_subject: MakeSubject) -> None:
+def test_the_other_sizes_are_small_while_one_is_beyond_a_limit(make_subject: MakeSubject) -> None:
     subject = make_subject(TWO_SIZES)
     resizer = Resizer(subject.op, subject.samples, "cpu", subject.options)
     found = [shape for case in resizer.beyond_launches(0) for shape in shapes(case)]
@@ -42,14 +42,14 @@ def test_while_one_size_is_beyond_the_others_are_small(make_subject: MakeSubject
     assert all(min(shape) == 2 for shape in found)
 
 
-def test_a_single_size_names_itself_so_that_all_of_its_faults_are_seen_together(make_subject: MakeSubject) -> None:
+def test_a_single_size_is_recorded_so_that_its_faults_are_grouped(make_subject: MakeSubject) -> None:
     subject = make_subject(SMALLEST_LAST.replace("make.randn(12, 5)", "make.randn(make.size(12))"))
     resizer = Resizer(subject.op, subject.samples, "cpu", subject.options)
     assert ("sample 1, size 1", 1025) in [case.size for case in resizer.beyond_launches(0)]
 
 
 def sized(subject: Subject, slot: int) -> tuple[int, bool]:
-    """The size with which a call is large on a GPU, and whether its results grow with it."""
+    """The size that makes a call large on a GPU, and whether its results grow with it."""
     found = size_slots(subject.op, "cpu", 0)[slot]
     size = large._size_that_is_large(subject.op, 0, found, torch.float32, "cuda")
     assert size is not None
@@ -60,7 +60,7 @@ def test_on_a_gpu_a_large_call_has_more_than_2_to_the_31_elements(make_subject: 
     assert sized(make_subject(TWO_SIZES), 0) == (2**31 // 40 + 1, True)
 
 
-def test_a_sum_over_more_than_2_to_the_31_elements_is_left_out(make_subject: MakeSubject) -> None:
+def test_a_sum_over_more_than_2_to_the_31_elements_is_skipped(make_subject: MakeSubject) -> None:
     subject = make_subject(SUMMED)
     assert sized(subject, 0)[1]
     assert not sized(subject, 1)[1]

@@ -21,7 +21,7 @@ def numbered(shape: list[int], dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def memory(tensor: Tensor) -> Tensor:
-    """Returns all that its storage holds."""
+    """Return the contents of its storage."""
     return torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage())
 
 
@@ -30,7 +30,7 @@ def by_name(tensor: Tensor) -> dict[str, Tensor]:
 
 
 @given(shape=SHAPES, dtype=DTYPES)
-def test_every_layout_has_the_same_numbers(shape: list[int], dtype: torch.dtype) -> None:
+def test_every_layout_has_the_same_values(shape: list[int], dtype: torch.dtype) -> None:
     tensor = numbered(shape, dtype)
     goals = {
         "expanded": tensor[:1].expand(tensor.shape),
@@ -44,7 +44,7 @@ def test_every_layout_has_the_same_numbers(shape: list[int], dtype: torch.dtype)
 
 
 @given(shape=st.lists(st.integers(2, 5), min_size=1, max_size=4))
-def test_strides_or_the_offset_really_differ(shape: list[int]) -> None:
+def test_strides_or_the_offset_differ(shape: list[int]) -> None:
     tensor = numbered(shape)
     for name, family, make in layouts(tensor):
         other = make(tensor)
@@ -98,7 +98,7 @@ def test_a_complex_tensor_is_tried_as_a_conjugate_view() -> None:
 
 
 @pytest.mark.parametrize("shape", [[], [0], [3, 0]])
-def test_what_has_one_layout_alone_is_left_as_it_is(shape: list[int]) -> None:
+def test_a_tensor_with_only_one_layout_has_no_variations(shape: list[int]) -> None:
     assert by_name(torch.zeros(shape)) == {}
 
 
@@ -106,7 +106,7 @@ def test_what_has_one_layout_alone_is_left_as_it_is(shape: list[int]) -> None:
     ("dtype", "filling"),
     [(torch.float32, float("nan")), (torch.int16, 2**15 - 1), (torch.uint8, 255), (torch.bool, True)],
 )
-def test_what_lies_between_the_elements_shows_when_it_is_read(dtype: torch.dtype, filling: float) -> None:
+def test_gaps_between_elements_contain_conspicuous_values(dtype: torch.dtype, filling: float) -> None:
     found = by_name(torch.zeros(2, 3, dtype=dtype))
     gaps_of = {
         "every second element": slice(1, None, 2),
@@ -124,7 +124,7 @@ def resident() -> int:
     return int(found[1]) * 1024
 
 
-def test_rows_far_apart_hold_the_same_numbers_and_take_next_to_no_memory() -> None:
+def test_distant_rows_have_the_same_values_and_use_almost_no_memory() -> None:
     tensor = numbered([4, 6, 5])
     before = resident()
     far = far_apart(tensor)
@@ -135,7 +135,7 @@ def test_rows_far_apart_hold_the_same_numbers_and_take_next_to_no_memory() -> No
     assert resident() - before < 2**24
 
 
-def test_rows_far_apart_are_never_copied() -> None:
+def test_distant_rows_are_never_copied() -> None:
     far = far_apart(numbered([2, 3]))
     assert far is not None
     before = resident()
@@ -144,18 +144,18 @@ def test_rows_far_apart_are_never_copied() -> None:
 
 
 @pytest.mark.parametrize("shape", [[], [1, 5], [0, 5], [3, 0], [600, 2]])
-def test_what_has_no_rows_to_set_apart_is_left_out(shape: list[int]) -> None:
+def test_a_tensor_without_rows_to_separate_is_skipped(shape: list[int]) -> None:
     assert far_apart(torch.zeros(shape)) is None
 
 
-def test_a_tensor_that_fills_its_memory_is_not_far_apart_however_large_it_is() -> None:
-    large = torch.empty(LARGE_BYTES + 64, dtype=torch.uint8)  # not touched, and so not taken
+def test_a_dense_tensor_is_not_far_apart_however_large_it_is() -> None:
+    large = torch.empty(LARGE_BYTES + 64, dtype=torch.uint8)  # never touched, so never allocated
     assert not is_far(large)
     assert is_far(large[:100])
 
 
 @given(shape=SHAPES, dtype=DTYPES)
-def test_a_copy_has_the_same_layout_in_memory_of_its_own(shape: list[int], dtype: torch.dtype) -> None:
+def test_a_copy_has_the_same_layout_in_its_own_memory(shape: list[int], dtype: torch.dtype) -> None:
     for name, other in by_name(numbered(shape, dtype)).items():
         copy = copied(other)
         assert torch.equal(copy, other), name
@@ -165,7 +165,7 @@ def test_a_copy_has_the_same_layout_in_memory_of_its_own(shape: list[int], dtype
         assert copy.untyped_storage().data_ptr() != other.untyped_storage().data_ptr()
 
 
-def test_a_copy_is_conjugate_or_negative_as_lazily_as_the_tensor() -> None:
+def test_a_copy_keeps_the_conjugate_and_negative_bits() -> None:
     tensor = torch.tensor([1 + 2j, 3 - 1j])
     for lazy in (tensor.conj(), tensor.conj().imag):
         copy = copied(lazy)
@@ -173,7 +173,7 @@ def test_a_copy_is_conjugate_or_negative_as_lazily_as_the_tensor() -> None:
         assert torch.equal(copy, lazy)
 
 
-def test_fresh_arguments_are_independent_of_the_case_and_of_each_other() -> None:
+def test_copied_arguments_are_independent_of_the_case_and_each_other() -> None:
     x = torch.zeros(3)
     case = Case("a case", Family.SAMPLE, {"x": x, "xs": [torch.zeros(2), None], "factor": 2.0})
     first, second = case.fresh(), case.fresh()

@@ -43,7 +43,7 @@ def test_both_sides_of_a_limit_are_found(start: int, farthest: int, most: int) -
         assert found == [start + side * most, start + side * (most + 1)]
 
 
-def test_without_an_answer_there_is_no_limit() -> None:
+def test_there_is_no_limit_if_acceptance_is_unknown() -> None:
     assert limits(lambda number: None if number < 100 else False, 1, 2**31) == []
     assert limits(lambda _: None, 1, 2**31) == []
 
@@ -60,7 +60,7 @@ def test_sizes_and_integers_are_tried_at_the_limits_of_the_reference_and_beyond(
     ]
 
 
-def test_a_reference_that_branches_on_numbers_has_no_known_limits(make_subject: MakeSubject) -> None:
+def test_a_reference_that_branches_on_values_has_no_known_limits(make_subject: MakeSubject) -> None:
     assert names(make_subject(BRANCHES_ON_NUMBERS, quick=True)) == []
 
 
@@ -70,7 +70,7 @@ def test_a_call_at_a_limit_has_the_size(make_subject: MakeSubject, size: int) ->
     assert case.arguments["x"].shape == (size, 4)
 
 
-def test_what_is_outside_the_domain_or_too_expensive_is_not_tried(make_subject: MakeSubject) -> None:
+def test_calls_outside_the_domain_or_too_expensive_are_not_tried(make_subject: MakeSubject) -> None:
     domain = "@limited.domain\ndef _(x, rows, flag):\n    return x.shape[0] != 700 and rows != -36\n"
     found = names(make_subject(f"{LIMITED}\n{domain}", quick=True))
     assert "sample 1, size 1 as 701" in found
@@ -82,7 +82,7 @@ def test_what_is_outside_the_domain_or_too_expensive_is_not_tried(make_subject: 
     assert f"sample 1, rows={2**30}" not in found
 
 
-def test_a_reference_that_takes_a_large_tensor_apart_accepts_it_soon(make_subject: MakeSubject) -> None:
+def test_a_reference_that_splits_a_large_tensor_is_accepted_quickly(make_subject: MakeSubject) -> None:
     apart = LIMITED.replace("not 3 <= x.shape[0] <= 700", "x.shape[0] < 3")
     apart = apart.replace("return x.repeat(2, 1) + rows", "return torch.stack([one + rows for one in x])")
     assert "sample 1, size 1 as 3" in names(make_subject(apart, quick=True))

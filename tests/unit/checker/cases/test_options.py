@@ -1,4 +1,4 @@
-"""Other values for what is not a tensor."""
+"""Tests of other values for non-tensor arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNUSED = {{"not asked for": 43, "unused": 1}}
 
 @library.op
 def f({parameters}) -> Tensor:
-    \"\"\"Documented: the word "manual" and 9001 are options of nobody.\"\"\"
+    \"\"\"Documented: the word "manual" and 9001 are not options.\"\"\"
     "another"
     if n == 12345 or MODES.get(mode) or mode == "slow":
         raise ValueError(f"this is a message about {{mode}}")
@@ -61,7 +61,7 @@ def test_an_integer_is_tried_around_its_value_and_beyond_32_bits(tried: Any) -> 
     assert len(set(found)) == len(found)
 
 
-def test_literals_of_the_reference_and_of_what_it_uses_are_tried_but_no_documentation(tried: Any) -> None:
+def test_literals_of_the_reference_and_its_constants_are_tried_but_not_docstrings(tried: Any) -> None:
     found = tried("n: int, mode: str, scale: float", "make.randn(3), 6, 'slow', 1.0")
     assert {12345, 1700} <= set(found["n"])
     assert not {9001, 41, 43} & set(found["n"])
@@ -88,7 +88,7 @@ def _(make):
     found = [one.of(case).arguments["n"] for one in options(subject.op, case)]
     assert {12345, 100000} <= set(found)
     assert len(found) < 60
-    # The source is read once.
+    # The source is read only once.
     assert _literals(subject.op.reference) is _literals(subject.op.reference)
 
 
@@ -97,7 +97,7 @@ def test_a_flag_is_inverted(tried: Any) -> None:
     assert tried("flag: bool = False", "make.randn(3)")["flag"] == [True]
 
 
-def test_what_is_given_is_left_out_and_what_is_left_out_is_given(tried: Any) -> None:
+def test_given_optional_arguments_are_omitted_and_omitted_ones_given(tried: Any) -> None:
     parameters = "limit: float | None = None, flag: bool | None = None, other: Tensor | None = None"
     absent = tried(parameters, "make.randn(4, 3)")
     assert None not in absent["limit"]
@@ -110,12 +110,12 @@ def test_what_is_given_is_left_out_and_what_is_left_out_is_given(tried: Any) -> 
     assert present["other"] == [None]
 
 
-def test_a_mask_is_tried_for_a_vector_that_is_left_out(tried: Any) -> None:
+def test_a_mask_is_tried_for_an_omitted_vector(tried: Any) -> None:
     found = tried("other: Tensor | None = None", "make.randn(4)")["other"]
     assert {one.dtype for one in found} == {torch.float32, torch.bool}
 
 
-def test_a_tensor_that_is_left_out_is_tried_with_the_shape_of_the_result(make_subject: MakeSubject) -> None:
+def test_an_omitted_tensor_is_tried_with_the_shape_of_the_result(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op
 def product(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
@@ -129,7 +129,7 @@ def _(make):
     assert {"out=a tensor (2, 3)", "out=a tensor (3, 5)", "out=a tensor (2, 5)"} <= given
 
 
-def test_lists_of_numbers_are_tried_empty_longer_shorter_reversed_and_with_other_numbers(tried: Any) -> None:
+def test_lists_of_numbers_are_tried_empty_longer_shorter_reversed_and_with_other_values(tried: Any) -> None:
     found = [tuple(one) for one in tried("sizes: list[int]", "make.randn(3), [2, 5]")["sizes"]]
     assert {(), (2,), (2, 5, 5), (5, 2), (2, 2), (0, 5), (2, -1), (2, 6), (-2, 5)} <= set(found)
     assert (2, 5) not in found
@@ -149,19 +149,19 @@ def test_lists_of_tensors_are_tried_empty_longer_shorter_and_reversed(tried: Any
     assert {tuple(one.shape[0] for one in parts) for parts in found} == {(), (2,), (2, 4, 4), (4, 2), (2, 2)}
 
 
-def test_tensors_of_a_list_that_may_be_left_out_are_left_out_one_by_one(tried: Any) -> None:
+def test_optional_tensors_of_a_list_are_omitted_one_at_a_time(tried: Any) -> None:
     found = tried("parts: Sequence[Tensor | None]", "make.randn(3), [make.randn(2), make.randn(4)]")["parts"]
     absent = [[one is None for one in parts] for parts in found if any(one is None for one in parts)]
     assert absent == [[True, False], [False, True]]
 
 
-def test_a_list_without_tensors_gets_some(tried: Any) -> None:
+def test_an_empty_list_is_tried_with_tensors(tried: Any) -> None:
     found = tried("parts: Sequence[Tensor]", "make.randn(3), []")["parts"]
     assert [[tuple(one.shape) for one in parts] for parts in found] == [[(3,)], [(3,)]]
     assert all(isinstance(one, Tensor) for parts in found for one in parts)
 
 
-def test_every_option_has_a_name_that_shows_its_value(make_subject: MakeSubject) -> None:
+def test_the_name_of_an_option_shows_its_value(make_subject: MakeSubject) -> None:
     subject = make_subject(
         OPERATOR.format(parameters="x: Tensor, n: int, mode: str", sample="make.randn(3), 6, 'slow'")
     )
@@ -189,7 +189,7 @@ def _(make):
     assert 12345 not in found
 
 
-def test_options_and_literals_may_be_thresholds_of_numbers_in_tensors(make_subject: MakeSubject) -> None:
+def test_options_and_literals_may_be_thresholds_of_tensor_values(make_subject: MakeSubject) -> None:
     subject = make_subject(
         """
 @library.op

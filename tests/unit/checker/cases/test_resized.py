@@ -1,4 +1,4 @@
-"""Sizes of tensors that samples make by hand."""
+"""Tests of resizing tensors that samples make without a requested size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def of_size(subject: Subject, old: int) -> dict[str, Case]:
     return {case.name: case for case in subject.varied if f"dimensions of {old} as" in case.name}
 
 
-def test_tensors_that_were_made_by_hand_are_cut_and_repeated_together(make_subject: MakeSubject) -> None:
+def test_tensors_without_a_requested_size_are_resized_together(make_subject: MakeSubject) -> None:
     subject = make_subject(BY_HAND)
     cases = of_size(subject, 3)
     assert {shapes(case)[0][0] for case in cases.values()} == {0, 1, 2, 4, 9, 17, 33}
@@ -49,7 +49,7 @@ def test_tensors_that_were_made_by_hand_are_cut_and_repeated_together(make_subje
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.bfloat16, torch.int64])
-def test_numbers_repeated_often_differ_a_little_unless_all_are_whole(dtype: torch.dtype) -> None:
+def test_values_repeated_often_differ_slightly_unless_all_are_integers(dtype: torch.dtype) -> None:
     given = torch.tensor([1.5, 2.0, -0.25]).to(dtype)
     made = with_sizes({"x": given}, {(0, 0): 19})["x"]
     assert made.dtype == dtype
@@ -66,7 +66,7 @@ def test_a_quick_check_tries_fewer_sizes(make_subject: MakeSubject) -> None:
     assert len(of_size(make_subject(BY_HAND, quick=True), 3)) == 5
 
 
-def test_sizes_that_vary_already_are_left_alone(asked: Subject, make_subject: MakeSubject) -> None:
+def test_sizes_that_already_vary_are_unchanged(asked: Subject, make_subject: MakeSubject) -> None:
     assert not [case.name for case in asked.varied if "dimensions of 6 as" in case.name]
     half = BY_HAND.replace("torch.tensor([1.0, 2.0, 3.0])", "make.randn(make.size(3))")
     subject = make_subject(half)
@@ -74,7 +74,7 @@ def test_sizes_that_vary_already_are_left_alone(asked: Subject, make_subject: Ma
         assert shapes(case)[0] == (3,)
 
 
-def test_what_the_reference_refuses_is_not_valid(make_subject: MakeSubject) -> None:
+def test_calls_that_the_reference_rejects_are_not_tried(make_subject: MakeSubject) -> None:
     subject = make_subject(BY_HAND.replace("(x * weights[0])", "(x[:3] * torch.ones(3))"))
     refused = {case.name: subject.expected(case).refusal for case in of_size(subject, 3).values()}
     assert refused["sample 1, dimensions of 3 as 2"]

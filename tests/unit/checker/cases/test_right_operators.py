@@ -1,4 +1,4 @@
-"""Right kernels that compute in another way than their references: the search finds nothing, whatever the seed."""
+"""Correct kernels that compute differently than their references: the search finds no fault for any seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opwright.checker.recorder import Recorder
 if TYPE_CHECKING:
     from tests.unit.checker.conftest import MakeSubject
 
-# Each reference is the operator, and each kernel rejects what it does not support, as a native one does.
+# Each reference defines the operator, and each kernel rejects what it does not support, like a native one.
 HEAD = """
 def refuse(wrong):
     if wrong:
@@ -252,11 +252,11 @@ def assert_right(make_subject: MakeSubject, text: str, seed: int, *, quick: bool
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom")
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", OPERATORS)
-def test_a_right_operator_passes_a_quick_search(make_subject: MakeSubject, name: str, seed: int) -> None:
+def test_a_correct_operator_passes_a_quick_search(make_subject: MakeSubject, name: str, seed: int) -> None:
     assert_right(make_subject, OPERATORS[name], seed, quick=True)
 
 
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom")
 @pytest.mark.parametrize("name", OPERATORS)
-def test_a_right_operator_passes_a_full_search(make_subject: MakeSubject, name: str) -> None:
+def test_a_correct_operator_passes_a_full_search(make_subject: MakeSubject, name: str) -> None:
     assert_right(make_subject, OPERATORS[name], 3, quick=False)

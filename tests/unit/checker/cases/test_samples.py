@@ -37,7 +37,7 @@ def _(make):
 """
 
 
-def test_samples_of_every_seeded_generator_are_reproducible_and_leave_its_state(make_subject: MakeSubject) -> None:
+def test_samples_from_any_seeded_generator_are_reproducible_and_restore_its_state(make_subject: MakeSubject) -> None:
     op = make_subject(DRAWN_ELSEWHERE).op
     before = random.getstate(), torch.get_rng_state()
     (first,), (again,), (other,) = (samples(op, "cpu", seed) for seed in (1, 1, 2))
@@ -47,7 +47,7 @@ def test_samples_of_every_seeded_generator_are_reproducible_and_leave_its_state(
     assert torch.equal(torch.get_rng_state(), before[1])
 
 
-def test_calls_that_differ_only_in_the_numbers_of_tensors_have_the_same_constants() -> None:
+def test_calls_that_differ_only_in_tensor_values_have_the_same_constants() -> None:
     def of(x: torch.Tensor, scale: float) -> list[Any]:
         return constants(Case("sample 1", Family.SAMPLE, {"x": x, "scale": scale}))
 
@@ -61,7 +61,7 @@ def excerpt_of(case: Case) -> list[float]:
     return [*x.tolist(), *y.tolist(), scale]
 
 
-def test_samples_that_yield_nothing_are_refused(make_subject: MakeSubject) -> None:
+def test_samples_that_yield_nothing_are_rejected(make_subject: MakeSubject) -> None:
     subject = make_subject("@library.op\ndef none(x: Tensor) -> Tensor:\n    return x + 1\n@none.samples\n" + NOTHING)
     with pytest.raises(SpecError, match=r"the samples of \w+::none yield nothing: yield the arguments of at least one"):
         _ = subject.samples

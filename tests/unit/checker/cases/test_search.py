@@ -29,12 +29,12 @@ def test_dtypes_are_tried_and_the_claimed_ones_are_marked(asked: Subject) -> Non
     }
 
 
-def test_what_says_its_dtype_keeps_it(written: Subject) -> None:
+def test_a_tensor_with_an_explicit_dtype_keeps_it(written: Subject) -> None:
     for case in of(written, Family.DTYPE).values():
         assert case.arguments["index"].dtype == torch.int64
 
 
-def test_only_the_two_smallest_samples_are_varied_apart_from_options_dtypes_and_dimensions(asked: Subject) -> None:
+def test_only_options_dtypes_and_dimensions_vary_beyond_the_two_smallest_samples(asked: Subject) -> None:
     of_all = (Family.OPTION, Family.UNEQUAL, Family.BAD_DTYPE, Family.BAD_RANK, Family.BAD_DEVICE)
     varied = [case for case in asked.varied if case.family not in of_all]
     assert {case.name[: len("sample 1")] for case in varied} == {"sample 1", "sample 2"}
@@ -54,7 +54,7 @@ def test_a_dimension_of_1_is_tried_with_other_strides(asked: Subject) -> None:
     assert y.is_contiguous()
 
 
-def test_numbers_that_lead_from_each_element_to_the_next_are_tried_in_large_sizes(make_subject: MakeSubject) -> None:
+def test_values_that_recurse_from_each_element_to_the_next_are_tried_at_large_sizes(make_subject: MakeSubject) -> None:
     text = """
 @library.op
 def f(image: Tensor, marks: Tensor) -> Tensor:
@@ -108,7 +108,7 @@ def test_bad_inputs_of_every_kind_are_tried(asked: Subject) -> None:
     assert not any(case.claimed for case in bad.values())
 
 
-def test_a_lone_tensor_has_no_other_to_differ_from(make_subject: MakeSubject) -> None:
+def test_a_single_tensor_has_no_dtype_to_differ_from(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op
 def alone(x: Tensor) -> Tensor:
@@ -122,7 +122,7 @@ def _(make):
     assert of(subject, Family.BAD_RANK)
 
 
-def test_tensors_in_lists_are_varied_each(make_subject: MakeSubject) -> None:
+def test_each_tensor_of_a_list_is_varied(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op
 def joined(xs: Sequence[Tensor], y: Tensor | None = None) -> Tensor:
@@ -139,7 +139,7 @@ def _(make):
     assert case.arguments["y"] is None
 
 
-def test_rows_far_apart_are_tried_but_not_of_what_is_written_to(asked: Subject, make_subject: MakeSubject) -> None:
+def test_distant_rows_are_tried_except_for_mutated_arguments(asked: Subject, make_subject: MakeSubject) -> None:
     assert list(of(asked, Family.FAR)) == [
         "sample 1, x with rows more than 2^31 elements apart",
         "sample 1, y with rows more than 2^31 elements apart",
@@ -156,7 +156,7 @@ def _(make):
     assert list(of(subject, Family.FAR)) == ["sample 1, y with rows more than 2^31 elements apart"]
 
 
-def test_elements_of_what_is_written_to_never_share_memory(make_subject: MakeSubject) -> None:
+def test_elements_of_mutated_arguments_never_share_memory(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op(mutates=("xs",))
 def added_(xs: Sequence[Tensor], y: Tensor) -> None:
@@ -176,18 +176,18 @@ def _(make):
     assert not [what for what in named if f"xs[0] {what}" in combined]
 
 
-def test_each_case_has_a_name_of_its_own(asked: Subject, written: Subject) -> None:
+def test_case_names_are_unique(asked: Subject, written: Subject) -> None:
     for subject in (asked, written):
         names = [case.name for case in (*subject.samples, *subject.varied)]
         assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("text", [ASKED, WRITTEN, SMALLEST_LAST])
-def test_a_quick_check_tries_some_of_the_same(make_subject: MakeSubject, text: str) -> None:
+def test_a_quick_check_tries_a_subset(make_subject: MakeSubject, text: str) -> None:
     quick, all_of_them = make_subject(text, quick=True), make_subject(text)
     names = {case.name for case in all_of_them.varied}
     assert {case.name for case in quick.varied} < names
-    # A quick check tries other numbers only in claimed dtypes, of which none is one of integers.
+    # A quick check tries other values only in claimed dtypes, none of which is an integer dtype.
     assert {case.family for case in all_of_them.varied} - {case.family for case in quick.varied} <= {Family.INTEGER}
 
 
@@ -199,7 +199,7 @@ def equal(one: Case, other: Case) -> bool:
     )
 
 
-def test_the_seed_decides_the_numbers_and_the_choice_of_a_quick_check(make_subject: MakeSubject) -> None:
+def test_the_seed_determines_the_values_and_the_choice_of_a_quick_check(make_subject: MakeSubject) -> None:
     first, again, other = (make_subject(ASKED, quick=True, seed=seed) for seed in (3, 3, 4))
     for cases in (lambda subject: subject.varied, lambda subject: list(subject.pairs())):
         assert [case.name for case in cases(first)] == [case.name for case in cases(again)]
@@ -210,7 +210,7 @@ def test_the_seed_decides_the_numbers_and_the_choice_of_a_quick_check(make_subje
     assert not any(equal(mine[name], its[name]) for name in mine)
 
 
-def test_large_sizes_divide_the_work_among_threads_for_each_varied_sample(make_subject: MakeSubject) -> None:
+def test_large_sizes_split_the_work_among_threads_for_each_varied_sample(make_subject: MakeSubject) -> None:
     subject = make_subject(SMALLEST_LAST)
     for number in (1, 2):
         counts = [
@@ -221,14 +221,14 @@ def test_large_sizes_divide_the_work_among_threads_for_each_varied_sample(make_s
         assert 2**17 <= max(counts) <= 2**21
 
 
-def test_a_pair_is_two_variations_at_once(asked: Subject) -> None:
+def test_a_pair_combines_two_variations(asked: Subject) -> None:
     found = list(asked.pairs())
     names = [case.name for case in found]
     assert len(found) > 100
     assert len(set(names)) == len(names)
     assert {case.family for case in found} == {Family.PAIR}
     assert not any(case.claimed for case in found)
-    # A sample with two variations, or a variation in size or dtype with two more.
+    # A sample with two variations, or a variation of size or dtype with two more.
     assert {name.replace(" and size", "").count(", ") for name in names} >= {2, 3}
 
 
@@ -240,7 +240,7 @@ def test_a_pair_keeps_the_layout_that_it_names(asked: Subject) -> None:
         assert 1 in x.shape or x.stride(0) == 1
 
 
-def test_numbers_at_ties_are_tried_with_each_option(make_subject: MakeSubject) -> None:
+def test_ties_are_tried_with_each_option(make_subject: MakeSubject) -> None:
     subject = make_subject(
         """
 @library.op
@@ -264,7 +264,7 @@ def _(make):
     }
 
 
-def test_the_only_tensor_of_a_kind_is_varied_beside_several_of_another(make_subject: MakeSubject) -> None:
+def test_the_only_tensor_of_a_kind_is_varied_among_several_of_another(make_subject: MakeSubject) -> None:
     subject = make_subject(
         """
 @library.op
@@ -286,7 +286,7 @@ def _(make):
     assert {f"sample 1, {what}, twice=True" for what in (*alone, *together)} <= tried
 
 
-def test_a_quick_check_tries_all_of_a_mask_beside_several_tensors_of_numbers(make_subject: MakeSubject) -> None:
+def test_a_quick_check_tries_all_variations_of_a_mask_among_other_tensors(make_subject: MakeSubject) -> None:
     masked = """
 @library.op
 def masked(a: Tensor, b: Tensor, c: Tensor, mask: Tensor) -> Tensor:
@@ -321,7 +321,7 @@ def _(make):
     assert any(case.family is Family.SHARED for case in shared)
 
 
-def test_pairs_of_lists_have_names_of_their_own(make_subject: MakeSubject) -> None:
+def test_pairs_of_lists_have_unique_names(make_subject: MakeSubject) -> None:
     subject = make_subject(
         """
 @library.op
@@ -338,7 +338,7 @@ def _(make):
     assert any("xs=[" in name and " with " in name for name in names)
 
 
-def test_bad_integers_are_tried_where_threads_divide_the_work(make_subject: MakeSubject) -> None:
+def test_bad_integers_are_tried_where_threads_split_the_work(make_subject: MakeSubject) -> None:
     subject = make_subject(
         """
 @library.op
@@ -356,7 +356,7 @@ def _(make):
     assert large.family is Family.INTEGER
 
 
-def test_other_numbers_are_tried_in_each_dtype_and_all_of_them_in_claimed_ones(make_subject: MakeSubject) -> None:
+def test_other_values_are_tried_in_each_dtype_and_all_of_them_in_claimed_ones(make_subject: MakeSubject) -> None:
     text = """
 @library.op
 def f(x: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ def of_sizes(**sizes: tuple[int, ...]) -> Case:
     return Case("sample 1", Family.SAMPLE, {name: torch.randn(size) for name, size in sizes.items()})
 
 
-def test_dimensions_that_are_equal_by_accident_become_unequal_alone_and_together() -> None:
+def test_accidentally_equal_dimensions_become_unequal_alone_and_together() -> None:
     case = of_sizes(x=(4, 4), y=(4, 7))
     found = {what: shapes(one) for what, one in made(case, unequal(case)).items()}
     assert found["dimension 0 of x one longer"] == [(5, 4), (4, 7)]
@@ -39,7 +39,7 @@ def test_a_longer_dimension_repeats_its_first_element_and_a_shorter_one_loses_it
     assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_no_dimension_is_shortened_to_nothing() -> None:
+def test_no_dimension_is_shortened_to_zero() -> None:
     case = of_sizes(x=(1, 3), y=(0, 3))
     for one in made(case, unequal(case)).values():
         assert shapes(one)[0][0] >= 1
@@ -65,18 +65,18 @@ def test_all_ranks_up_to_eight_are_tried(rank: int, other: int) -> None:
         assert found["all tensors with a new last dimension of two"] == [(2,) * (rank + 1), (*(1,) * other, 2)]
 
 
-def test_the_two_of_a_first_dimension_differ() -> None:
+def test_the_two_rows_of_a_new_first_dimension_differ() -> None:
     case = of_sizes(x=(3, 4))
     x = made(case, ranks(case))["all tensors with a new first dimension of two"].arguments["x"]
     assert not torch.equal(x[0], x[1])
 
 
-def test_a_case_without_numbers_has_no_other_ranks() -> None:
+def test_a_case_without_tensor_elements_has_no_other_ranks() -> None:
     assert list(ranks(of_sizes(x=(0, 3)))) == []
     assert list(ranks(Case("sample 1", Family.SAMPLE, {"n": 3}))) == []
 
 
-def test_a_tensor_without_elements_keeps_its_rank_beside_others() -> None:
+def test_an_empty_tensor_keeps_its_rank_next_to_others() -> None:
     case = of_sizes(x=(3, 2), empty=(0, 2))
     for one in made(case, ranks(case)).values():
         assert one.arguments["empty"].shape == (0, 2)

@@ -50,7 +50,7 @@ def test_arguments_of_the_same_sizes_share_memory(make_subject: MakeSubject) -> 
 IN_PLACE = OPERATOR.format(options='mutates=("x",)', result="None", body="{}")
 
 
-def test_an_argument_that_is_written_to_is_another_or_contains_it(make_subject: MakeSubject) -> None:
+def test_a_mutated_argument_equals_another_or_contains_it(make_subject: MakeSubject) -> None:
     found = cases(make_subject, IN_PLACE.format("x.copy_(x + y)"))
     assert list(found) == ["x and y the same tensor", "z in the memory of x"]
     same = found["x and y the same tensor"].arguments
@@ -60,7 +60,7 @@ def test_an_argument_that_is_written_to_is_another_or_contains_it(make_subject: 
     assert torch.equal(inside["z"], inside["x"].flatten()[:5])
 
 
-def test_an_argument_that_is_written_to_lies_in_a_larger_one(make_subject: MakeSubject) -> None:
+def test_a_mutated_argument_is_inside_a_larger_one(make_subject: MakeSubject) -> None:
     text = OPERATOR.format(options='mutates=("z",)', result="None", body="z.copy_(x.flatten()[:5])")
     found = cases(make_subject, text)
     assert list(found) == [
@@ -71,12 +71,12 @@ def test_an_argument_that_is_written_to_lies_in_a_larger_one(make_subject: MakeS
     ]
 
 
-def test_two_arguments_that_are_written_to_share_no_memory(make_subject: MakeSubject) -> None:
+def test_two_mutated_arguments_do_not_share_memory(make_subject: MakeSubject) -> None:
     text = OPERATOR.format(options='mutates=("x", "y", "z")', result="None", body="x.add_(y)")
     assert cases(make_subject, text) == {}
 
 
-def test_what_is_read_is_expected_as_it_was_before_the_call(make_subject: MakeSubject) -> None:
+def test_expected_results_use_the_values_before_the_call(make_subject: MakeSubject) -> None:
     subject = make_subject(IN_PLACE.format("x.copy_(x - z.sum())"))
     (sample,) = subject.samples
     (case,) = [one.of(sample) for one in shared(subject.op, sample) if one.what == "z in the memory of x"]
@@ -88,13 +88,13 @@ def test_what_is_read_is_expected_as_it_was_before_the_call(make_subject: MakeSu
 
 
 @pytest.mark.parametrize("body", ["x.mul_(2); x.add_(y)", "x.sub_(x[0]); x.add_(y)"], ids=["reads again", "rejects"])
-def test_a_reference_that_reads_what_it_has_written_expects_nothing(make_subject: MakeSubject, body: str) -> None:
+def test_a_reference_that_reads_what_it_wrote_has_no_expected_result(make_subject: MakeSubject, body: str) -> None:
     subject = make_subject(IN_PLACE.format(body))
     (sample,) = subject.samples
     (case,) = [one.of(sample) for one in shared(subject.op, sample) if one.what == "x and y the same tensor"]
     expected = subject.expected(case)
     assert expected.unknown
-    assert expected.refusal == "the reference writes to what it still reads"
+    assert expected.refusal == "the reference overwrites memory that it still reads"
 
 
 def test_tensors_in_a_list_share_memory_too(make_subject: MakeSubject) -> None:
@@ -113,7 +113,7 @@ def _(make):
     assert list(found) == ["xs[0] and xs[1] the same tensor"]  # rows of one cannot overlap
 
 
-def test_fresh_arguments_share_the_memory_that_the_case_shares(make_subject: MakeSubject) -> None:
+def test_copied_arguments_share_memory_as_in_the_case(make_subject: MakeSubject) -> None:
     for case in cases(make_subject, PURE).values():
         for copy in (case.fresh(), case.plain()):
             assert storage(copy["x"]) == storage(copy["y"])
@@ -127,7 +127,7 @@ def test_fresh_arguments_share_the_memory_that_the_case_shares(make_subject: Mak
         assert storage(first["x"]) != storage(second["x"])
 
 
-def test_the_reference_gets_copies_apart_where_only_the_search_shares_memory(make_subject: MakeSubject) -> None:
+def test_the_reference_gets_separate_copies_if_only_the_search_shares_memory(make_subject: MakeSubject) -> None:
     text = PURE.replace("return x + y", "return (x - y) + (x.data_ptr() == y.data_ptr())")
     subject = make_subject(text)
     (sample,) = subject.samples
@@ -136,14 +136,14 @@ def test_the_reference_gets_copies_apart_where_only_the_search_shares_memory(mak
     assert storage(apart["x"]) != storage(apart["y"])
     assert torch.equal(apart["x"], apart["y"])
     assert subject.judge(case, [torch.zeros(4, 3)]) is None
-    # What cancels may round as it does for other tensors.
+    # Terms that cancel may round as they do for separate tensors.
     assert subject.judge(case, [torch.full((4, 3), 1e-9)]) is None
     assert subject.judge(case, [torch.full((4, 3), 1e-3)]) is not None
     own = Case("the author's own", Family.SAMPLE, case.arguments)
     assert subject.judge(own, [torch.ones(4, 3)]) is None
 
 
-def test_fresh_arguments_of_different_memory_share_none() -> None:
+def test_copied_arguments_with_separate_memory_share_none() -> None:
     case = Case("sample 1", Family.SAMPLE, {"x": torch.ones(3), "y": torch.ones(3)})
     copy = case.fresh()
     assert storage(copy["x"]) != storage(copy["y"])

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from tests.unit.checker.conftest import MakeSubject
 
 
-def test_sizes_that_were_asked_for_are_varied_and_what_follows_from_them_varies_too(asked: Subject) -> None:
+def test_requested_sizes_are_varied_together_with_what_depends_on_them(asked: Subject) -> None:
     sized = of(asked, Family.SIZE, Family.EMPTY)
     assert shapes(sized["sample 1, size 1 as 17"]) == [(17, 34), (34, 3)]
     assert sized["sample 1, size 1 as 17"].arguments["n"] == 17
     assert shapes(sized["sample 1, size 2 as 4099"]) == [(6, 12), (12, 4099)]
     assert shapes(sized["sample 2, size 1 as 0"]) == [(0, 0), (0, 50)]
-    # The numbers that are written down are left alone where sizes are asked for.
+    # Literals are not varied if sizes are requested.
     assert all(name.split(", ")[1].startswith(("size 1 as", "size 2 as")) for name in sized)
 
 
@@ -48,7 +48,7 @@ def test_each_size_is_varied_in_a_sample_that_has_it(make_subject: MakeSubject, 
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_every_small_sample_has_nothing_and_one_of_each_size(make_subject: MakeSubject, quick: bool) -> None:
+def test_every_small_sample_is_tried_with_each_size_as_0_and_1(make_subject: MakeSubject, quick: bool) -> None:
     sized = of(make_subject(SIZES_OF_ITS_OWN, quick=quick), Family.SIZE, Family.EMPTY)
     for size in (0, 1):
         assert shapes(sized[f"sample 2, size 2 as {size}"]) == [(size, 2)]
@@ -84,12 +84,12 @@ def test_a_case_records_the_size_that_it_varies(asked: Subject) -> None:
     assert {case.size for case in two} == {None}
 
 
-def test_what_the_samples_do_not_take_or_would_be_too_large_is_dropped(asked: Subject) -> None:
+def test_sizes_that_samples_reject_or_that_are_too_large_are_dropped(asked: Subject) -> None:
     names = of(asked, Family.SIZE, Family.EMPTY)
     assert "sample 1, size 1 as 8" in names
     assert "sample 1, size 1 as 9" not in names
     assert "sample 1, size 1 as 4099" not in names
-    assert "sample 1, size 1 as 6" not in names  # as it is
+    assert "sample 1, size 1 as 6" not in names  # the sample's own size
     assert all(sum(tensor.numel() for tensor in derive.tensors(case.arguments)) <= 2**21 for case in names.values())
 
 
@@ -113,9 +113,9 @@ drawn = []
         Make(most_elements=2**21, literals={16: 4099}).randn(16, 16)
 
 
-def test_numbers_that_are_written_down_are_replaced_everywhere(written: Subject) -> None:
+def test_literal_sizes_are_replaced_everywhere(written: Subject) -> None:
     sized = of(written, Family.SIZE, Family.EMPTY)
     assert shapes(sized["sample 1, size 5 as 9"]) == [(12, 9), (9,)]
     assert shapes(sized["sample 2, size 5 as 9"]) == [(70, 9), (70,)]
     assert shapes(sized["sample 1, size 12 as 33"]) == [(33, 5), (5,)]
-    assert "sample 2, size 12 as 33" not in sized  # it holds no 12
+    assert "sample 2, size 12 as 33" not in sized  # it contains no 12

@@ -1,4 +1,4 @@
-"""Every content of a tensor: what its name promises, in the tensor's own dtype and sizes."""
+"""Tests that each content of a tensor matches its name, and keeps the tensor's dtype and sizes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHAPES = st.lists(st.integers(1, 7), max_size=3)
 
 
 def changed(x: Tensor, what: str, seed: int = 0) -> Tensor:
-    """`x` with the content of that name."""
+    """`x` with the content named `what`."""
     return changed_case({"x": x}, f"x {what}", seed)["x"]
 
 
@@ -68,7 +68,7 @@ def every_fifth(special: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor
 
 
 def equal(x: Tensor, number: float) -> Tensor:
-    """Where the elements are `number`; NaN equals itself."""
+    """A mask of the elements equal to `number`; NaN equals itself."""
     return x.isnan() if math.isnan(number) else x == number
 
 
@@ -81,7 +81,7 @@ def one_of(number: float) -> Callable[[Tensor, Tensor], bool]:
 
 
 def lines(number: float, dim: int) -> Callable[[Tensor, Tensor], bool]:
-    """Whether lines along a dimension have one number, the first of them always, and the others are as they were."""
+    """A check that some lines along `dim`, including the first, contain only `number`, and others are unchanged."""
 
     def holds(x: Tensor, made: Tensor) -> bool:
         was, now = x.movedim(dim, -1).flatten(0, -2), made.movedim(dim, -1).flatten(0, -2)
@@ -189,13 +189,13 @@ INTEGER_PROMISES: dict[str, Callable[[Tensor, Tensor], bool]] = {
 }
 
 
-def test_every_content_has_its_promise_here() -> None:
+def test_every_content_is_tested_here() -> None:
     assert set(names(torch.ones(3))) == set(PROMISES)
     assert set(names(torch.ones(3, dtype=torch.int64))) == set(INTEGER_PROMISES)
 
 
 @pytest.mark.parametrize(("dtype", "first"), [(torch.float32, [-1, 0]), (torch.int64, [])])
-def test_every_tensor_gets_the_limits_of_the_positions_in_the_others(dtype: torch.dtype, first: list[int]) -> None:
+def test_every_tensor_gets_the_limits_of_indices_into_the_others(dtype: torch.dtype, first: list[int]) -> None:
     given_at = {"signals": torch.ones(4, 32), "at": torch.full((7,), 9, dtype=dtype)}
     case = Case("sample 1", Family.SAMPLE, given_at)
     limits = [one for one in contents(case, 0) if one.what.startswith("at with the number ")]
@@ -206,7 +206,7 @@ def test_every_tensor_gets_the_limits_of_the_positions_in_the_others(dtype: torc
         assert torch.equal(made["signals"], given_at["signals"])
 
 
-def test_a_position_stays_in_the_range_of_the_dtype() -> None:
+def test_an_index_stays_in_the_range_of_the_dtype() -> None:
     given_at = {"signals": torch.ones(300), "at": torch.zeros(4, dtype=torch.uint8)}
     (found,) = [one for one in contents(Case("", Family.SAMPLE, given_at), 0) if one.what == "at with the number 300"]
     assert 255 in found.change(given_at)["at"].tolist()
@@ -215,7 +215,7 @@ def test_a_position_stays_in_the_range_of_the_dtype() -> None:
 @pytest.mark.parametrize("dtype", FLOATING)
 @pytest.mark.parametrize("what", PROMISES)
 @given(seed=SEEDS)
-def test_floating_numbers_are_what_the_name_promises(what: str, dtype: torch.dtype, seed: int) -> None:
+def test_floating_point_values_match_the_name(what: str, dtype: torch.dtype, seed: int) -> None:
     x = some(dtype)
     made = changed(x, what, seed)
     assert (made.dtype, made.shape) == (x.dtype, x.shape)
@@ -226,9 +226,7 @@ def test_floating_numbers_are_what_the_name_promises(what: str, dtype: torch.dty
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("what", INTEGER_PROMISES)
 @given(seed=SEEDS)
-def test_integers_are_what_the_name_promises_within_the_range_of_the_dtype(
-    what: str, dtype: torch.dtype, seed: int
-) -> None:
+def test_integers_match_the_name_within_the_range_of_the_dtype(what: str, dtype: torch.dtype, seed: int) -> None:
     x = torch.arange(5, 35).reshape(6, 5).to(dtype)
     made = changed(x, what, seed)
     assert (made.dtype, made.shape) == (x.dtype, x.shape)
@@ -253,7 +251,7 @@ def test_an_integer_past_the_largest_stays_in_the_range_of_the_dtype(dtype: torc
 
 
 @pytest.mark.parametrize("what", ["with NaN", "with one infinity", "with rows of -inf"])
-def test_special_values_lie_at_other_places_of_each_tensor(what: str) -> None:
+def test_special_values_are_at_different_positions_in_each_tensor(what: str) -> None:
     apart = 0
     for seed in range(20):
         made = changed_case({"x": some(torch.float32), "y": some(torch.float32)}, f"all tensors {what}", seed)
@@ -264,7 +262,7 @@ def test_special_values_lie_at_other_places_of_each_tensor(what: str) -> None:
     assert apart >= 10
 
 
-def test_a_content_changes_the_tensor_that_it_names_alone() -> None:
+def test_a_content_changes_only_the_tensor_that_it_names() -> None:
     x, y, n = some(torch.float32), some(torch.float32), torch.arange(6)
     given_xy = {"x": x, "y": y, "n": n}
     made = changed_case(given_xy, "y zero")
@@ -277,15 +275,15 @@ def test_a_content_changes_the_tensor_that_it_names_alone() -> None:
     assert both["n"] is n
 
 
-def test_all_tensors_at_once_are_tried_only_if_there_are_several() -> None:
+def test_all_tensors_are_varied_together_only_if_there_are_several() -> None:
     assert not [what for what in names(torch.ones(3)) if what.startswith("all tensors")]
 
 
-def test_tensors_without_elements_are_left_as_they_are() -> None:
+def test_empty_tensors_are_unchanged() -> None:
     assert names(torch.ones(0, 3)) == []
 
 
-def test_both_parts_of_complex_numbers_are_changed() -> None:
+def test_the_real_and_imaginary_parts_are_both_changed() -> None:
     x = torch.complex(torch.arange(1.0, 7), -torch.arange(2.0, 8)).view(2, 3)
     assert not [what for what in names(x) if "NaN" in what or "inf" in what]
     assert torch.equal(changed(x, "times 1000"), 1000 * x)
@@ -303,7 +301,7 @@ def test_tensors_in_lists_are_changed_too() -> None:
     assert tensor_at(made, "xs[0]").tolist() == [1, 1]
 
 
-def test_booleans_are_tried_constant_inverted_and_with_one_exception() -> None:
+def test_booleans_are_tried_constant_inverted_and_all_but_one() -> None:
     x = torch.tensor([True, False, True, False])
     assert changed(x, "true").all()
     assert not changed(x, "false").any()
@@ -313,7 +311,7 @@ def test_booleans_are_tried_constant_inverted_and_with_one_exception() -> None:
 
 
 @given(seed=SEEDS)
-def test_other_bytes_of_booleans_reach_the_operator_and_the_reference_gets_0_and_1(seed: int) -> None:
+def test_the_operator_receives_other_bytes_of_booleans_and_the_reference_0_and_1(seed: int) -> None:
     x = torch.tensor([True, False] * 8)
     case = Case("sample 1", Family.SAMPLE, {"x": x})
     (found,) = [one for one in contents(case, seed) if one.what == "x in bytes other than 0 and 1"]
@@ -322,12 +320,12 @@ def test_other_bytes_of_booleans_reach_the_operator_and_the_reference_gets_0_and
     assert ((numbers == 0) == ~x).all()
     assert (numbers[x] > 1).all()
     assert made.plain()["x"].view(torch.uint8).tolist() == [1, 0] * 8
-    # The case keeps its own bytes.
+    # The case itself keeps its bytes.
     assert torch.equal(made.arguments["x"].view(torch.uint8), numbers)
     assert x.view(torch.uint8).tolist() == [1, 0] * 8
 
 
-def test_plain_booleans_are_made_of_views_with_any_strides() -> None:
+def test_booleans_are_normalized_in_views_with_any_strides() -> None:
     memory = torch.tensor([7, 0, 200, 1], dtype=torch.uint8).view(torch.bool)
     for view in (memory.expand(3, 4), memory[::2], memory.reshape(2, 2).t(), memory[1:]):
         plain = Case("sample 1", Family.SAMPLE, {"x": view}).plain()["x"]

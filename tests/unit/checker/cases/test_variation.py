@@ -47,7 +47,7 @@ def test_a_change_that_does_not_apply_raises() -> None:
         variation.of(Case("sample 1", Family.SAMPLE, {"x": X}))
 
 
-def test_random_numbers_depend_on_the_seed_and_on_every_word() -> None:
+def test_random_values_depend_on_the_seed_and_every_word() -> None:
     drawn = [
         torch.rand(4, generator=generator(seed, *words)).tolist()
         for seed, words in ((1, ("x", "y")), (2, ("x", "y")), (1, ("x", "z")), (1, ("x",)), (1, ("y", "x")))

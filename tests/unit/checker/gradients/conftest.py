@@ -1,4 +1,4 @@
-"""Checks operators in autograd, with another kernel in place of the reference."""
+"""Checks operators in autograd, with a kernel that differs from the reference."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Judge(Protocol):
-    """Checks an operator in autograd whose kernel is a function, and returns the cell.
+    """Checks an operator in autograd whose kernel is a Python function, and returns the cell.
 
-    Its reference and its samples are given as Python expressions.
+    The reference and the samples are Python expressions.
     """
 
     def __call__(

@@ -1,4 +1,4 @@
-"""What a check reports of a backward whose formula in op.py is not the derivative of the reference."""
+"""Tests of backwards in op.py that are not the derivative of the reference."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def f_backward(
         ("x.relu()", "grad * (x >= 0)", "grad * (x > 0)", "sample 1, x "),
     ],
 )
-def test_a_formula_that_is_not_the_derivative_is_a_fault_of_the_description(
+def test_a_formula_that_is_not_the_derivative_is_a_fault_in_op_py(
     judge: Judge, reference: str, wrong: str, right: str, case: str
 ) -> None:
     (failure,) = judge(reference, "make.randn(4, 5)", further=BACKWARD.format(formula=wrong)).failures
     assert failure.kind is Kind.REFERENCE
     assert failure.case.startswith(case)
     assert failure.case.endswith(": the reference of f_backward")
-    assert failure.got.startswith("the reference of f_backward returns as the gradient of x: float32 (4, 5), at [")
+    assert failure.got.startswith("the gradient of x that the reference of f_backward returns: float32 (4, 5), at [")
     assert failure.expected.startswith("the derivative of the reference of f: at [")
     assert judge(reference, "make.randn(4, 5)", further=BACKWARD.format(formula=right)).failures == ()
 
@@ -50,5 +50,5 @@ def test_the_formula_of_each_argument_is_compared(judge: Judge) -> None:
     given: dict[str, Any] = {"parameters": "x: Tensor, y: Tensor", "results": "tuple[Tensor, Tensor]"}
     samples = "make.randn(4, 5), make.randn(4, 5)"
     (failure,) = judge("(x * y, x + y)", samples, further=SEVERAL.format(other="y"), **given).failures
-    assert failure.got.startswith("the reference of f_backward returns as the gradient of y: ")
+    assert failure.got.startswith("the gradient of y that the reference of f_backward returns: ")
     assert judge("(x * y, x + y)", samples, further=SEVERAL.format(other="x"), **given).failures == ()

@@ -1,4 +1,4 @@
-"""Finite differences in float64: which faults they show, and where they say nothing."""
+"""Tests of finite differences in float64: the faults that they find, and where they prove nothing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _OnlyFloat32Backward(Function):
     def backward(ctx: Any, g: Tensor) -> Any:
         (x,) = ctx.saved_tensors
         if g.dtype != torch.float32:
-            msg = "the backward takes float32"
+            msg = "the backward requires float32"
             raise ValueError(msg)
         return 2 * g * x
 
@@ -81,41 +81,41 @@ def test_a_derivative_that_finite_differences_contradict_is_a_wrong_gradient(
     assert failure.expected == "the finite differences"
 
 
-def test_a_backward_that_raises_is_no_wrong_gradient(make_subject: MakeSubject, monkeypatch: Any) -> None:
+def test_a_backward_that_raises_is_not_a_wrong_gradient(make_subject: MakeSubject, monkeypatch: Any) -> None:
     monkeypatch.setattr(_Square, "factor", 0.0)
     (failure,) = checked(make_subject, "x * x", _Square.apply, "[0.5, -2.0], dtype=torch.float64").failures
     assert (failure.kind, failure.got) == (Kind.RAISES, "IndexError: tuple index out of range")
     assert failure.expected == "a gradient"
 
 
-def test_at_a_kink_finite_differences_say_nothing(make_subject: MakeSubject) -> None:
+def test_finite_differences_prove_nothing_at_a_kink(make_subject: MakeSubject) -> None:
     cell = checked(make_subject, "x.relu()", torch.relu, "[0.0, -2.0]")
     assert cell.failures == ()
     assert "torch.autograd.gradcheck fails for the reference too: GradcheckError: Jacobian mismatch" in cell.reason
 
 
-def test_a_reference_that_rejects_numbers_nearby_is_no_fault_of_the_operator(make_subject: MakeSubject) -> None:
+def test_a_reference_that_rejects_nearby_values_is_not_a_fault_of_the_operator(make_subject: MakeSubject) -> None:
     reference = "x[:, None][torch.arange(2), (x != 0.5).long() * 0 + (x.detach() - x.detach().round(decimals=3) != 0)]"
     cell = checked(make_subject, f"{reference}.clone()", lambda x: eval(reference, {"torch": torch, "x": x}).clone())
     assert cell.failures == ()
     assert "fails for the reference too: IndexError" in cell.reason
 
 
-def test_a_backward_that_rejects_float64_where_nobody_claims_it_is_not_a_fault(make_subject: MakeSubject) -> None:
+def test_a_backward_that_rejects_unclaimed_float64_is_not_a_fault(make_subject: MakeSubject) -> None:
     cell = checked(make_subject, "x * x", _OnlyFloat32Backward.apply)
     assert cell.failures == ()
     assert (
-        "torch.autograd.gradcheck was skipped, because float64 is rejected: ValueError: the backward takes float32"
+        "torch.autograd.gradcheck was skipped, because float64 is rejected: ValueError: the backward requires float32"
         in cell.reason
     )
 
 
 def test_a_backward_that_rejects_float64_of_a_sample_is_a_fault(make_subject: MakeSubject) -> None:
     (failure,) = checked(make_subject, "x * x", _OnlyFloat32Backward.apply, "[0.5], dtype=torch.float64").failures
-    assert (failure.kind, failure.got) == (Kind.RAISES, "ValueError: the backward takes float32")
+    assert (failure.kind, failure.got) == (Kind.RAISES, "ValueError: the backward requires float32")
 
 
-def test_no_point_of_finite_differences_lies_outside_the_domain(make_subject: MakeSubject) -> None:
+def test_no_point_of_finite_differences_is_outside_the_domain(make_subject: MakeSubject) -> None:
     def positive(x: Tensor) -> Tensor:
         if bool((x < 0).any()):
             msg = "x must not be negative"
@@ -130,4 +130,4 @@ def test_no_point_of_finite_differences_lies_outside_the_domain(make_subject: Ma
     numeric.check_numerically(subject, recorder, case, twice=False)
     found = recorder.cell()
     assert found.failures == ()
-    assert "finite differences move the arguments out of the domain that op.py states" in found.reason
+    assert "finite differences move the arguments out of the domain in op.py" in found.reason

@@ -1,4 +1,4 @@
-"""Which faults a check finds in gradients that are requested again, later, or from several threads."""
+"""Tests of faults in gradients that are requested again, later, or from several threads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Right(Function):
 
 
 class InTheMemoryOfAnArgument(Right):
-    """Writes a gradient to the memory of an argument."""
+    """Writes a gradient into the memory of an argument."""
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
@@ -44,7 +44,7 @@ class InTheMemoryOfAnArgument(Right):
 
 
 class KeptInTheGraph(Right):
-    """Computes its gradients once, and returns the same tensors again."""
+    """Computes its gradients once, and returns the same tensors each time."""
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
@@ -54,7 +54,7 @@ class KeptInTheGraph(Right):
 
 
 class WithoutVersions(Right):
-    """Keeps its arguments where PyTorch does not compare their versions."""
+    """Saves its arguments in a way that bypasses PyTorch's version check."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class WithoutVersions(Right):
 
 
 class OfTheResult(Right):
-    """Keeps its result where PyTorch does not compare its version."""
+    """Saves its result in a way that bypasses PyTorch's version check."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
@@ -84,7 +84,7 @@ class OfTheResult(Right):
 
 
 class InOneBuffer(Right):
-    """Keeps the arguments of the last call alone."""
+    """Saves only the arguments of the last call."""
 
     kept: Any = None
 
@@ -101,7 +101,7 @@ class InOneBuffer(Right):
 
 
 class InOneBufferOfAllThreads(Right):
-    """Keeps the arguments of the last call of all threads; each waits with its backward for the call of the other."""
+    """Saves only the arguments of the last call of any thread; each backward waits for the other thread's call."""
 
     kept: Any = None
     both = threading.Barrier(2)
@@ -128,7 +128,7 @@ class InOneBufferOfAllThreads(Right):
             InTheMemoryOfAnArgument,
             Kind.ALIAS,
             "gradients of two calls of backward()",
-            "the gradient of y in the memory of y",
+            "the gradient of y shares memory with y",
         ),
         (
             KeptInTheGraph,
@@ -140,13 +140,13 @@ class InOneBufferOfAllThreads(Right):
             WithoutVersions,
             Kind.WRONG_GRADIENT,
             "gradients after x was changed in place",
-            "after x changed in place between the call and its backward, the gradient of x: ",
+            "after an in-place change of x between the call and its backward, the gradient of x: ",
         ),
         (
             OfTheResult,
             Kind.WRONG_GRADIENT,
             "gradients after the results were changed in place",
-            "after the results changed in place between the call and its backward, the gradient of x: ",
+            "after an in-place change of the results between the call and its backward, the gradient of x: ",
         ),
         (InOneBuffer, Kind.STATE, "gradients of a call after another call", "after another call, the gradient of x: "),
         (
@@ -157,7 +157,7 @@ class InOneBufferOfAllThreads(Right):
         ),
     ],
 )
-def test_gradients_that_are_right_only_at_once_are_found(
+def test_gradients_that_are_right_only_immediately_are_found(
     judge: Judge, function: type[Right], kind: Kind, case: str, got: str
 ) -> None:
     found = {failure.kind: failure for failure in judge(kernel=function.apply, **CALL).failures}
@@ -166,12 +166,12 @@ def test_gradients_that_are_right_only_at_once_are_found(
     assert found[kind].got.startswith(got)
 
 
-def test_gradients_that_may_be_requested_again_are_right(judge: Judge) -> None:
+def test_gradients_that_can_be_requested_again_pass(judge: Judge) -> None:
     assert judge(kernel=Right.apply, **CALL).failures == ()
 
 
-def test_after_a_change_in_place_an_error_or_the_original_gradient_is_wanted(judge: Judge) -> None:
+def test_an_error_or_the_original_gradient_is_expected_after_an_in_place_change(judge: Judge) -> None:
     found = {failure.kind: failure for failure in judge(kernel=WithoutVersions.apply, **CALL).failures}
     assert found[Kind.WRONG_GRADIENT].expected.startswith(
-        "an error, as from tensors that are saved with save_for_backward, or the gradient"
+        "an error, as for tensors saved with save_for_backward, or the gradient"
     )

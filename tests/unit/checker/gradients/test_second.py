@@ -1,4 +1,4 @@
-"""Which faults of second derivatives a check finds in an operator that takes only float32."""
+"""Tests of faults in second derivatives of an operator that supports only float32."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def only_float32(x: Tensor) -> None:
 
 
 def cube(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """`x**3 * y` in float32 alone, with a backward that gets the context and the incoming gradient."""
+    """`x**3 * y` in float32 only; `backward` receives the context and the incoming gradient."""
 
     class _Cube(Function):
         @staticmethod
@@ -72,7 +72,7 @@ CALL: dict[str, Any] = {
 }
 
 
-def test_a_right_second_derivative_is_no_fault(judge: Judge) -> None:
+def test_a_correct_second_derivative_passes(judge: Judge) -> None:
     passed = judge(kernel=cube(right), **CALL)
     assert passed.failures == ()
     assert passed.reason.startswith(
@@ -96,7 +96,9 @@ def test_a_wrong_second_derivative_is_found(judge: Judge, backward: Any, kind: K
 
 
 @pytest.mark.parametrize("backward", [detached, constant])
-def test_finite_differences_alone_find_it_too(judge: Judge, backward: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finite_differences_alone_find_a_wrong_second_derivative(
+    judge: Judge, backward: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(second, "_compared", lambda *given: None)
     (failure,) = judge(kernel=cube(backward), **CALL).failures
     assert failure.kind is Kind.WRONG_GRADIENT
@@ -115,7 +117,7 @@ def test_a_reference_without_float64_has_a_note(judge: Judge) -> None:
     ) in passed.reason
 
 
-def test_results_whose_sizes_the_differences_change_are_no_fault(judge: Judge) -> None:
+def test_results_whose_sizes_change_with_the_differences_are_not_a_fault(judge: Judge) -> None:
     def positive(x: Tensor, y: Tensor) -> Tensor:
         powers: Tensor = cube(right)(x, y)
         return powers[x >= 0]
@@ -124,7 +126,7 @@ def test_results_whose_sizes_the_differences_change_are_no_fault(judge: Judge) -
     assert judge(kernel=positive, **call).failures == ()
 
 
-def test_no_point_of_finite_differences_lies_outside_the_domain(judge: Judge) -> None:
+def test_no_point_of_finite_differences_is_outside_the_domain(judge: Judge) -> None:
     def positive(x: Tensor, y: Tensor) -> Tensor:
         if bool((x < 0).any()):
             msg = "x must not be negative"
@@ -137,10 +139,10 @@ def test_no_point_of_finite_differences_lies_outside_the_domain(judge: Judge) ->
     assert judge(kernel=positive, **call).failures == ()
 
 
-def test_an_operator_that_refuses_second_derivatives_has_a_note(judge: Judge) -> None:
+def test_an_operator_that_rejects_second_derivatives_has_a_note(judge: Judge) -> None:
     passed = judge(kernel=cube(once_differentiable(refusing)), **CALL)
     assert passed.failures == ()
-    assert "it has no second derivatives, and raises an error if they are requested (RuntimeError: " in passed.reason
+    assert "it has no second derivatives, and raises an error when they are requested (RuntimeError: " in passed.reason
 
 
 RIGHT = {
@@ -156,7 +158,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("reference", RIGHT)
-def test_right_second_derivatives_are_never_reported(judge: Judge, reference: str) -> None:
+def test_correct_second_derivatives_are_never_reported(judge: Judge, reference: str) -> None:
     def kernel(x: Tensor) -> Any:
         only_float32(x)
         return eval(reference, {"torch": torch, "x": x})

@@ -1,4 +1,4 @@
-"""Which faults of gradients the trials of a check find, by what they vary."""
+"""Tests of the faults in gradients that trials find, by what they vary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def kernel(forward: Callable[..., Any], backward: Callable[..., Any]) -> Callable[..., Any]:
-    """A function with a gradient: `backward` gets the context, the incoming gradient and the saved arguments."""
+    """A function with a gradient: `backward` receives the context, the incoming gradient and the saved arguments."""
 
     class _Function(Function):
         @staticmethod
@@ -60,7 +60,7 @@ THREE: dict[str, Any] = {
 }
 
 
-def test_a_gradient_that_is_wrong_only_where_two_of_three_are_wanted_is_found(judge: Judge) -> None:
+def test_a_gradient_that_is_wrong_only_if_two_of_three_are_requested_is_found(judge: Judge) -> None:
     (failure,) = judge("x * y * z", kernel=kernel(product, wrong_in_a_pair), **THREE).failures
     assert failure.kind is Kind.WRONG_GRADIENT
     assert failure.case == "sample 1: the gradients of x and z alone"
@@ -97,7 +97,7 @@ def test_a_gradient_that_is_wrong_at_zeros_at_ties_or_at_a_bound_is_found(
         assert [failure.kind for failure in found][:1] == [Kind.WRONG_GRADIENT] * count
 
 
-def test_where_the_derivative_of_the_reference_is_not_finite_any_gradient_is_right(judge: Judge) -> None:
+def test_any_gradient_passes_where_the_reference_has_no_finite_derivative(judge: Judge) -> None:
     def safe(_: Any, g: Tensor, x: Tensor) -> Tensor:
         return torch.where(x == 0, 0.0, g / (2 * x.abs().sqrt()) * x.sign())
 
@@ -105,7 +105,7 @@ def test_where_the_derivative_of_the_reference_is_not_finite_any_gradient_is_rig
     assert found.failures == ()
 
 
-def test_where_the_reference_depends_on_the_layout_other_gradients_are_right(judge: Judge) -> None:
+def test_other_gradients_pass_if_those_of_the_reference_depend_on_the_layout(judge: Judge) -> None:
     chooses = "x * (1.0 if x.is_contiguous() else 2.0)"
     assert judge(chooses, "make.randn(4, 5)", kernel(lambda x: x * 1.0, lambda _, g, x: g)).failures == ()
     once = kernel(lambda x: x * 1.0, lambda _, g, x: g if x.is_contiguous() else 2 * g)
@@ -116,7 +116,7 @@ def test_where_the_reference_depends_on_the_layout_other_gradients_are_right(jud
 
 
 @pytest.mark.parametrize(("conjugated", "count"), [(False, 1), (True, 0)])
-def test_the_gradient_of_a_complex_operator_is_the_conjugate_one(judge: Judge, conjugated: bool, count: int) -> None:
+def test_the_gradient_of_a_complex_operator_is_conjugated(judge: Judge, conjugated: bool, count: int) -> None:
     def backward(_: Any, g: Tensor, x: Tensor) -> Tensor:
         return 2 * g * (x.conj() if conjugated else x)
 
@@ -133,7 +133,7 @@ def test_the_gradient_of_a_complex_operator_is_the_conjugate_one(judge: Judge, c
         (lambda g: g.where(g.abs() > 1e-3, 0.0), Kind.WRONG_GRADIENT, "the incoming gradient times 1e-4"),
     ],
 )
-def test_a_backward_that_misreads_other_incoming_gradients_is_found(
+def test_a_backward_that_mishandles_unusual_incoming_gradients_is_found(
     judge: Judge, read: Any, kind: Kind, how: str
 ) -> None:
     samples = "make.randn(4, 6).clamp_min(0.01)" if kind is Kind.STRIDES else "make.randn(4, 6)"
@@ -142,7 +142,7 @@ def test_a_backward_that_misreads_other_incoming_gradients_is_found(
         return (read(g) if g.dim() == 2 and g.numel() == 24 else g) * x.cos()
 
     faults = judge("x.sin()", samples, kernel(torch.sin, backward)).failures
-    if "1e-4" in how:  # a few of the plain ones are that small too
+    if "1e-4" in how:  # a few of the unscaled ones are that small too
         assert faults
         return
     assert faults[0].kind is kind
@@ -194,7 +194,7 @@ def _(make):
 
 
 @pytest.mark.parametrize(("quick", "most", "least_pairs"), [(True, 60, 4), (False, 320, 10)])
-def test_the_trials_are_bounded_and_the_same_for_a_seed(
+def test_the_number_of_trials_is_bounded_and_the_seed_determines_them(
     make_subject: MakeSubject, quick: bool, most: int, least_pairs: int
 ) -> None:
     listed = []
@@ -226,7 +226,7 @@ def test_the_trials_are_bounded_and_the_same_for_a_seed(
     ],
 )
 @pytest.mark.parametrize("seed", [0, 1])
-def test_right_operators_have_no_fault(judge: Judge, reference: str, parameters: str, samples: str, seed: int) -> None:
+def test_correct_operators_pass(judge: Judge, reference: str, parameters: str, samples: str, seed: int) -> None:
     passed = judge(reference, samples, parameters=parameters, quick=bool(seed), seed=seed)
     assert passed.failures == ()
     assert passed.cases > 30

@@ -48,7 +48,7 @@ def changes(folder: Path, text: str) -> set[str]:
         ('TORCH_CHECK(a, "b");', 'removed check: TORCH_CHECK(a, "b"); -> ;'),
     ],
 )
-def test_what_is_changed(tmp_path: Path, text: str, expected: str) -> None:
+def test_expressions_and_statements_are_changed(tmp_path: Path, text: str, expected: str) -> None:
     assert expected in changes(tmp_path, text)
 
 
@@ -66,12 +66,12 @@ def test_what_is_changed(tmp_path: Path, text: str, expected: str) -> None:
         "g(std::min<unsigned>(a, b));",
     ],
 )
-def test_what_is_left_alone(tmp_path: Path, text: str) -> None:
+def test_other_code_is_left_unchanged(tmp_path: Path, text: str) -> None:
     kept = {change for change in changes(tmp_path, text) if not change.startswith(("removed check", "dropped"))}
     assert kept == set()
 
 
-def test_registrations_are_left_alone(tmp_path: Path) -> None:
+def test_registrations_are_left_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "cpu.cpp"
     file.write_text(
         'TORCH_LIBRARY(mine, m) {\n    m.def("f", &f);\n}\nOPWRIGHT_IMPL(mine, CPU, m) { m.impl("f", g); }\n'
@@ -79,11 +79,11 @@ def test_registrations_are_left_alone(tmp_path: Path) -> None:
     assert cpp_mutants(file) == []
 
 
-def test_code_in_a_block_of_the_preprocessor_is_changed(tmp_path: Path) -> None:
+def test_code_in_a_preprocessor_block_is_changed(tmp_path: Path) -> None:
     assert "arithmetic: + -> -" in changes(tmp_path, "#ifdef __AVX2__\ng(a + b);\n#endif")
 
 
-def test_a_mutant_has_its_place_its_text_and_its_diff(tmp_path: Path) -> None:
+def test_a_mutant_has_a_location_a_text_and_a_diff(tmp_path: Path) -> None:
     file = tmp_path / "cpu.cpp"
     file.write_text("int f(int a) {\n    return a < 3;\n}\n")
     mutant = next(mutant for mutant in cpp_mutants(file) if mutant.edit.replacement == "<=")
@@ -93,7 +93,7 @@ def test_a_mutant_has_its_place_its_text_and_its_diff(tmp_path: Path) -> None:
     assert mutant.name == "cpu.cpp:2: comparison: < -> <="
 
 
-def test_no_line_moves(tmp_path: Path) -> None:
+def test_line_numbers_do_not_change(tmp_path: Path) -> None:
     file = tmp_path / "cpu.cpp"
     file.write_text("void f() {\n    if (a) {\n        b();\n        c(d,\n          e);\n    }\n}\n")
     assert {mutant.text.count(b"\n") for mutant in cpp_mutants(file)} == {7}

@@ -53,26 +53,26 @@ def changes(describe: Describe, line: str) -> set[str]:
         ("print(x)", "dropped statement: print(x) -> pass"),
     ],
 )
-def test_what_is_changed(describe: Describe, line: str, expected: str) -> None:
+def test_expressions_and_statements_are_changed(describe: Describe, line: str, expected: str) -> None:
     assert expected in changes(describe, line)
 
 
-def test_an_error_message_is_left_alone(describe: Describe) -> None:
+def test_an_error_message_is_left_unchanged(describe: Describe) -> None:
     assert "arithmetic: + -> -" not in changes(describe, "if x: raise ValueError(1 + 1)")
 
 
-def test_the_reference_and_what_it_shares_with_the_kernel_are_left_alone(describe: Describe) -> None:
+def test_the_reference_and_functions_that_it_shares_with_the_kernel_are_left_unchanged(describe: Describe) -> None:
     library = describe(KERNEL.format(line="pass"))
     lines = {mutant.line for mutant in python_mutants(library)}
     text = (library.root / "op.py").read_text().splitlines()
     assert {text[line - 1].strip() for line in lines} == {"return helper(shared(x), 3) * factor"}
 
 
-def test_a_library_without_kernels_in_python_has_no_such_mutants(describe: Describe) -> None:
+def test_a_library_without_python_kernels_has_no_such_mutants(describe: Describe) -> None:
     assert python_mutants(describe("@library.op\ndef f(x: Tensor) -> Tensor:\n    return x + 1\n")) == []
 
 
-def test_equal_bytecode_is_seen() -> None:
+def test_equal_bytecode_is_detected() -> None:
     assert is_same_bytecode(b"x = 1 + 1", b"x   =   2")
     assert is_same_bytecode(b"def f():\n    return 1 + 1", b"def f():\n    return   2")
     assert not is_same_bytecode(b"x = 1", b"x = 1.0")

@@ -30,11 +30,11 @@ def test_the_operator_that_noticed_the_nearest_change_is_checked_first() -> None
     assert order(80, *kills) == ["third", "second", "first"]
 
 
-def test_changes_of_other_files_say_nothing() -> None:
+def test_changes_in_other_files_do_not_count() -> None:
     assert order(12, (mutant(12, "other.cpp"), "third")) == ["first", "second", "third"]
 
 
-def test_a_library_that_could_not_be_opened_changes_no_order() -> None:
+def test_a_library_that_could_not_be_opened_does_not_change_the_order() -> None:
     assert order(12, (mutant(12), "")) == ["first", "second", "third"]
 
 
@@ -46,7 +46,7 @@ def result(one: Mutant) -> MutantResult:
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 30])
-def test_the_seed_alone_chooses_the_mutants(count: int) -> None:
+def test_only_the_seed_determines_the_choice_of_mutants(count: int) -> None:
     mutants = [mutant(line) for line in range(100)]
 
     def lines(parallel: int) -> set[int]:
@@ -57,13 +57,13 @@ def test_the_seed_alone_chooses_the_mutants(count: int) -> None:
     assert all(lines(parallel) == alone for parallel in (2, 3, 4))
 
 
-def test_all_mutants_are_judged_if_no_number_is_given_or_too_many() -> None:
+def test_all_mutants_are_judged_without_a_count_or_with_one_that_is_too_large() -> None:
     mutants = [mutant(line) for line in range(20)]
     for count in (None, 20):
         assert {one.mutant for one in judge_first(result, mutants, count, 5, 3)} == set(mutants)
 
 
-def test_a_mutant_that_takes_long_holds_up_no_other() -> None:
+def test_a_slow_mutant_does_not_block_others() -> None:
     others_are_judged = threading.Event()
     mutants = [mutant(line) for line in range(0, 7 * 8, 7)]
     first = next(judge_first(result, mutants, 1, 5, 1)).mutant

@@ -33,7 +33,7 @@ def shown(of: MutationReport) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
-def test_the_score_is_the_share_of_those_that_are_not_equivalent() -> None:
+def test_the_score_excludes_equivalent_mutants() -> None:
     of = report("killed", "killed", "killed", "survived", "equivalent", "marked", "rejected")
     assert of.score == 0.75
     assert not of.passed
@@ -42,7 +42,7 @@ def test_the_score_is_the_share_of_those_that_are_not_equivalent() -> None:
     assert not report("equivalent").passed
 
 
-def test_the_last_line_has_the_score_and_the_seed() -> None:
+def test_the_last_line_contains_the_score_and_the_seed() -> None:
     text = shown(report("killed", "killed", "killed", "survived", "equivalent", "marked", "rejected"))
     assert text.splitlines()[-1] == (
         "mine: 3 of 4 mutants killed (75.0 %), 1 survived, 1 equivalent (same object code), 1 marked as equivalent, "
@@ -50,28 +50,28 @@ def test_the_last_line_has_the_score_and_the_seed() -> None:
     )
 
 
-def test_a_full_check_says_what_its_quick_part_noticed() -> None:
+def test_a_full_check_reports_what_the_quick_check_noticed() -> None:
     late = replace(result("killed"), by_quick=False)
     of = replace(report("killed", "killed"), quick=False, results=(result("killed"), late))
     assert (of.score, of.quick_score) == (1.0, 0.5)
     assert shown(of).splitlines()[-1] == (
-        "mine: 2 of 2 mutants killed (100.0 %), 1 by its quick part · full check · 1 min 1 s · seed 7"
+        "mine: 2 of 2 mutants killed (100.0 %), 1 by the quick check · full check · 1 min 1 s · seed 7"
     )
 
 
-def test_a_survivor_is_shown_as_a_diff_with_its_place() -> None:
+def test_a_survivor_is_shown_as_a_diff_with_its_location() -> None:
     lines = shown(report("survived")).splitlines()
     assert "survived  /mine/cpu.cpp:2:14: comparison" in lines
     assert "-    return a < 3;" in lines
     assert "+    return a <= 3;" in lines
-    assert any(line.startswith("  fix  Add a sample for which the change matters.") for line in lines)
+    assert any(line.startswith("  fix  Add a sample whose result the change affects.") for line in lines)
 
 
-def test_without_a_mutant_nothing_is_claimed() -> None:
+def test_a_report_without_mutants_has_no_score() -> None:
     assert "mine: no mutant was checked, 1 equivalent (same object code)" in shown(report("equivalent"))
 
 
-def test_json_has_every_mutant() -> None:
+def test_json_contains_every_mutant() -> None:
     given = json.loads(json.dumps(report("killed", "survived").to_json()))
     assert (given["killed"], given["survived"], given["score"], given["passed"]) == (1, 1, 0.5, False)
     assert given["mutants"][1]["fate"] == "survived"

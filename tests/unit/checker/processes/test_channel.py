@@ -28,7 +28,7 @@ DTYPES = (
     *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64),
     torch.bool,
 )
-FORGED = "a message was not signed by the process of the check: native code has written to its channel"
+FORGED = "a message lacks the check's signature: native code wrote to the check's channel"
 
 
 class Ends:
@@ -45,13 +45,13 @@ class Ends:
         self.sender, self.receiver = Channel(self.raw, key), Channel(other, other_key)
 
     def passed_on(self, message: dict[str, Any]) -> dict[str, Any]:
-        """What arrives of `message`, which a thread sends."""
+        """`message` as received, after a thread sent it."""
 
         def send() -> None:
             try:
                 self.sender.send(message)
             finally:
-                self.raw.shutdown(socket.SHUT_WR)  # whatever happens, the receiver does not wait for more
+                self.raw.shutdown(socket.SHUT_WR)  # after an error too, so that the receiver does not wait for more
 
         sending = threading.Thread(target=send)
         sending.start()
@@ -73,7 +73,7 @@ def ends() -> Iterator[Ends]:
 
 
 def bytes_of(*messages: dict[str, Any]) -> list[bytes]:
-    """What a sender writes for each message."""
+    """The bytes that a sender writes for each message."""
     ends = Ends()
     other = ends.receiver
     written = []
@@ -85,7 +85,7 @@ def bytes_of(*messages: dict[str, Any]) -> list[bytes]:
 
 
 def received(*parts: bytes) -> list[dict[str, Any]]:
-    """What a receiver makes of these bytes and the end of the channel."""
+    """The messages that a receiver reads from these bytes, followed by the end of the channel."""
     ends = Ends()
     ends.raw.sendall(b"".join(parts))
     ends.sender.close()
@@ -100,7 +100,7 @@ def received(*parts: bytes) -> list[dict[str, Any]]:
 
 @st.composite
 def tensors(draw: st.DrawFn) -> list[Tensor]:
-    """One or two views of the same memory, whatever their layout."""
+    """One or two views of the same memory, with any layout."""
     dtype = draw(st.sampled_from(DTYPES))
     count = 24
     memory = torch.frombuffer(bytearray(draw(st.binary(min_size=24 * 16, max_size=24 * 16))), dtype=torch.uint8)
@@ -143,7 +143,7 @@ values = st.recursive(
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether a value has arrived as it was: same type, same bits, same layout."""
+    """Whether a value arrived unchanged: same type, same bits, same layout."""
     if isinstance(one, Tensor):
         return _is_same_tensor(one, other)
     if type(one) is not type(other):
@@ -154,7 +154,7 @@ def is_same(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(is_same, one, other))
     if isinstance(one, complex):
         return is_same([one.real, one.imag], [other.real, other.imag])
-    # The text of a number tells zeros apart, and is the same for each NaN.
+    # The text of a number distinguishes signed zeros, and is the same for every NaN.
     return repr(one) == repr(other)
 
 
@@ -170,7 +170,7 @@ def _is_same_tensor(one: Tensor, other: Any) -> bool:
 
 @settings(deadline=None, max_examples=150)
 @given(values)
-def test_whatever_an_argument_may_be_arrives_as_it_was(value: Any) -> None:
+def test_arguments_of_every_kind_arrive_unchanged(value: Any) -> None:
     ends = Ends()
     arrived = ends.passed_on({"value": value})
     ends.close()
@@ -180,14 +180,14 @@ def test_whatever_an_argument_may_be_arrives_as_it_was(value: Any) -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(tensors())
-def test_tensors_that_share_memory_share_it_at_the_other_end(views: list[Tensor]) -> None:
+def test_tensors_that_share_memory_still_share_it_at_the_other_end(views: list[Tensor]) -> None:
     ends = Ends()
     first, *others = ends.passed_on({"value": views})["value"]
     ends.close()
     assert all(other.untyped_storage().data_ptr() == first.untyped_storage().data_ptr() for other in others)
 
 
-def test_memory_that_is_seen_in_two_dtypes_is_shared_at_the_other_end(ends: Ends) -> None:
+def test_memory_that_is_viewed_in_two_dtypes_is_shared_at_the_other_end(ends: Ends) -> None:
     x = torch.randn(5, dtype=torch.complex64)
     whole, part, integers = views = ends.passed_on({"value": [x, x.conj().imag[1:], x.view(torch.int64)]})["value"]
     assert is_same([x, x.conj().imag[1:], x.view(torch.int64)], views)
@@ -195,9 +195,7 @@ def test_memory_that_is_seen_in_two_dtypes_is_shared_at_the_other_end(ends: Ends
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_tensors_of_every_dtype_arrive_and_so_does_their_memory_between_the_elements(
-    ends: Ends, dtype: torch.dtype
-) -> None:
+def test_tensors_of_every_dtype_arrive_with_the_memory_between_their_elements(ends: Ends, dtype: torch.dtype) -> None:
     memory = torch.arange(6 * dtype.itemsize, dtype=torch.uint8).view(dtype) if dtype is not torch.bool else None
     tensor = (torch.tensor([True, False] * 3) if memory is None else memory)[1::2]
     assert is_same([tensor], ends.passed_on({"value": [tensor]})["value"])
@@ -209,11 +207,11 @@ def test_a_parameter_arrives_as_a_plain_tensor(ends: Ends) -> None:
     assert not arrived.requires_grad
 
 
-def test_what_is_none_of_these_arrives_as_its_text(ends: Ends) -> None:
+def test_any_other_value_arrives_as_text(ends: Ends) -> None:
     assert ends.passed_on({"value": torch.Generator}) == {"value": repr(torch.Generator)}
 
 
-def test_the_end_of_the_channel_is_none_and_no_error(ends: Ends) -> None:
+def test_a_closed_channel_returns_none_without_an_error(ends: Ends) -> None:
     ends.sender.send({"event": "last"})
     ends.sender.close()
     assert ends.receiver.receive() == {"event": "last"}
@@ -237,40 +235,40 @@ WRITTEN, OTHER_WRITTEN = bytes_of(MESSAGE, OTHER)
 
 
 def is_refused(*parts: bytes) -> bool:
-    """Whether these bytes end the channel, without a message, or are called forged."""
+    """Whether these bytes end the channel without a message, or are reported as forged."""
     try:
         return received(*parts) == []
     except ForgedMessageError as error:
         return str(error) == FORGED
 
 
-def test_what_was_written_is_a_message() -> None:
+def test_a_written_message_is_received() -> None:
     first, second = received(WRITTEN, OTHER_WRITTEN)
     assert is_same([MESSAGE, OTHER], [first, second])
 
 
 @settings(deadline=None, max_examples=300)
 @given(at=st.integers(0, len(WRITTEN) - 1), changed=st.integers(1, 255))
-def test_a_changed_byte_is_refused_wherever_it_is(at: int, changed: int) -> None:
+def test_a_changed_byte_is_rejected_at_every_position(at: int, changed: int) -> None:
     assert is_refused(WRITTEN[:at], bytes([WRITTEN[at] ^ changed]), WRITTEN[at + 1 :])
 
 
 @settings(deadline=None, max_examples=100)
 @given(at=st.integers(0, len(WRITTEN) - 1), inserted=st.binary(min_size=1, max_size=64))
-def test_bytes_in_between_are_refused(at: int, inserted: bytes) -> None:
+def test_bytes_between_messages_are_rejected(at: int, inserted: bytes) -> None:
     if inserted + WRITTEN[at:] != WRITTEN[at : at + len(inserted)] + WRITTEN[at:]:
         assert is_refused(WRITTEN[:at], inserted, WRITTEN[at:])
 
 
 @settings(deadline=None, max_examples=100)
 @given(length=st.integers(0, len(WRITTEN) - 1))
-def test_a_message_that_is_cut_off_is_refused(length: int) -> None:
+def test_a_truncated_message_is_rejected(length: int) -> None:
     assert is_refused(WRITTEN[:length])
 
 
 @settings(deadline=None, max_examples=100)
 @given(st.binary(max_size=200))
-def test_any_other_bytes_are_refused(text: bytes) -> None:
+def test_any_other_bytes_are_rejected(text: bytes) -> None:
     assert is_refused(text)
 
 
@@ -279,7 +277,7 @@ def test_any_other_bytes_are_refused(text: bytes) -> None:
     [(WRITTEN, WRITTEN), (WRITTEN, OTHER_WRITTEN, OTHER_WRITTEN), (OTHER_WRITTEN,)],
     ids=["once", "later", "left out"],
 )
-def test_a_message_that_is_repeated_or_left_out_is_forged(parts: tuple[bytes, ...]) -> None:
+def test_a_repeated_or_missing_message_is_forged(parts: tuple[bytes, ...]) -> None:
     with pytest.raises(ForgedMessageError, match=FORGED):
         received(*parts)
 
@@ -293,7 +291,7 @@ def test_a_message_that_another_key_signed_is_forged() -> None:
 
 
 class RunsCode:
-    """Its pickle makes a file when it is read."""
+    """Its pickle creates a file when it is read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -320,7 +318,7 @@ def test_tensors_that_would_run_code_are_forged_even_if_they_are_signed(
     "value",
     [["torch", "save"], ["torch", "_C"], ["eval", "1"], ["tensor", 0], ["device", "nowhere"], [], [1], ["list", []]],
 )
-def test_text_that_names_what_is_no_value_is_forged_even_if_it_is_signed(
+def test_text_that_does_not_name_a_value_is_forged_even_if_it_is_signed(
     ends: Ends, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = json.dumps({"value": value})

@@ -1,4 +1,4 @@
-"""First calls in fresh processes, and how these processes end."""
+"""First calls in fresh processes, and how these processes exit."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def _(make):
 """
 # The first call sleeps while the others find an empty table.
 FILLS_A_TABLE_LATE = "started or (started.append(1), time.sleep(0.5), table.append(1)); x = x if table else x * 0"
-SAMPLE = "sample 1: first calls, from 4 threads at once"
+SAMPLE = "sample 1: first calls, from 4 threads"
 
 
-# The first call prepares a table for half a second, and the others reject it as it is until then.
+# The first call prepares a table for half a second, and the others reject the unfinished table.
 REJECTS_A_TABLE_IN_PREPARATION = """if not started:
             started.append(1)
             time.sleep(0.5)
@@ -74,37 +74,37 @@ def faults(
     return [failure for listed in found.values() for failure in listed]
 
 
-def test_a_right_operator_has_no_fault(describe: Describe, tmp_path: Path) -> None:
+def test_a_correct_operator_has_no_fault(describe: Describe, tmp_path: Path) -> None:
     assert faults(describe, tmp_path, "pass") == []
 
 
-def test_an_error_is_left_to_calls_that_are_made_one_by_one(describe: Describe, tmp_path: Path) -> None:
+def test_an_error_that_every_call_raises_is_left_to_sequential_calls(describe: Describe, tmp_path: Path) -> None:
     assert faults(describe, tmp_path, "raise ValueError") == []
 
 
 def test_a_table_that_the_first_call_fills_too_late_is_a_data_race(describe: Describe, tmp_path: Path) -> None:
     first, *_ = faults(describe, tmp_path, FILLS_A_TABLE_LATE)
     assert first.kind is Kind.RACE
-    assert first.case.startswith("sample 1, of first caller ")
+    assert first.case.startswith("sample 1, first caller ")
     assert "40 of 40 elements differ" in first.got
-    assert first.repro.startswith("# as the first calls in a process, from several threads at once:\nimport opwright")
+    assert first.repro.startswith("# as the first calls of a process, from several threads:\nimport opwright")
 
 
 def test_an_error_that_the_same_call_alone_does_not_raise_is_a_data_race(describe: Describe, tmp_path: Path) -> None:
     first, *_ = faults(describe, tmp_path, REJECTS_A_TABLE_IN_PREPARATION)
     assert first.kind is Kind.RACE
-    assert first.case.startswith("sample 1, of first caller ")
+    assert first.case.startswith("sample 1, first caller ")
     assert first.got == "ValueError: the table is not ready"
-    assert first.expected == "a result, as from the same call alone afterwards"
-    assert first.repro.startswith("# as the first calls in a process, from several threads at once:\nimport opwright")
+    assert first.expected == "a result, as the same call alone returns afterwards"
+    assert first.repro.startswith("# as the first calls of a process, from several threads:\nimport opwright")
 
 
-def test_first_calls_that_do_not_end_are_a_hang(describe: Describe, tmp_path: Path) -> None:
+def test_first_calls_that_do_not_return_are_a_hang(describe: Describe, tmp_path: Path) -> None:
     (failure,) = faults(describe, tmp_path, "time.sleep(999)", step_limit_s=2.0)
     assert (failure.kind, failure.case, failure.got) == (Kind.HANG, SAMPLE, "not finished after 2 s")
 
 
-def test_first_calls_stay_inside_the_domain(describe: Describe, tmp_path: Path) -> None:
+def test_first_calls_are_inside_the_domain(describe: Describe, tmp_path: Path) -> None:
     assert faults(describe, tmp_path, "x[0] == x.min() or os.abort()", more=DOMAIN) == []
 
 
@@ -115,12 +115,12 @@ def test_only_eager_mode_makes_first_calls(describe: Describe, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("body", "kind", "got"),
     [
-        ("os.abort()", Kind.CRASH, "the process was ended by SIGABRT"),
-        ("os.kill(os.getpid(), signal.SIGSEGV)", Kind.CRASH, "the process was ended by SIGSEGV"),
-        ("os._exit(5)", Kind.EXIT, "the process ended with exit code 5"),
+        ("os.abort()", Kind.CRASH, "the process was terminated by SIGABRT"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", Kind.CRASH, "the process was terminated by SIGSEGV"),
+        ("os._exit(5)", Kind.EXIT, "the process exited with code 5"),
     ],
 )
-def test_a_process_that_ends_in_its_first_calls_has_the_kind_of_its_end(
+def test_the_exit_of_a_process_during_first_calls_determines_the_kind(
     describe: Describe, tmp_path: Path, body: str, kind: Kind, got: str
 ) -> None:
     (failure,) = faults(describe, tmp_path, body)
@@ -128,30 +128,32 @@ def test_a_process_that_ends_in_its_first_calls_has_the_kind_of_its_end(
     assert failure.expected == "a result, or an error"
 
 
-def test_a_process_that_ends_badly_after_its_calls_is_a_fault(describe: Describe, tmp_path: Path) -> None:
+def test_a_process_that_fails_to_exit_cleanly_after_its_calls_is_a_fault(describe: Describe, tmp_path: Path) -> None:
     (failure,) = faults(
         describe, tmp_path, "started or (started.append(1), ctypes.CDLL(None).__cxa_atexit(end, None, None))"
     )
     assert (failure.kind, failure.case) == (Kind.EXIT, "after the calls")
-    assert (failure.got, failure.expected) == ("the process ended with exit code 3", "exit code 0")
+    assert (failure.got, failure.expected) == ("the process exited with code 3", "exit code 0")
 
 
 @pytest.mark.parametrize(
     ("exit_code", "output", "kind", "words"),
     [
-        (0, "", Kind.EXIT, "ended with exit code 0"),
-        (-11, "", Kind.OUT_OF_BOUNDS, "was ended by SIGSEGV"),
-        (-7, "", Kind.OUT_OF_BOUNDS, "was ended by SIGBUS"),
-        (-6, "free(): invalid next size (normal)", Kind.HEAP, "was ended by SIGABRT"),
-        (-6, "malloc(): corrupted top size", Kind.HEAP, "was ended by SIGABRT"),
-        (-6, "terminate called after throwing", Kind.CRASH, "was ended by SIGABRT"),
-        (-8, "", Kind.CRASH, "was ended by SIGFPE"),
-        (-4, "", Kind.CRASH, "was ended by SIGILL"),
-        (-9, "", Kind.CRASH, "was ended by SIGKILL: from outside, as the system does when memory is short"),
-        (-200, "", Kind.CRASH, "was ended by signal 200"),
+        (0, "", Kind.EXIT, "exited with code 0"),
+        (-11, "", Kind.OUT_OF_BOUNDS, "was terminated by SIGSEGV"),
+        (-7, "", Kind.OUT_OF_BOUNDS, "was terminated by SIGBUS"),
+        (-6, "free(): invalid next size (normal)", Kind.HEAP, "was terminated by SIGABRT"),
+        (-6, "malloc(): corrupted top size", Kind.HEAP, "was terminated by SIGABRT"),
+        (-6, "terminate called after throwing", Kind.CRASH, "was terminated by SIGABRT"),
+        (-8, "", Kind.CRASH, "was terminated by SIGFPE"),
+        (-4, "", Kind.CRASH, "was terminated by SIGILL"),
+        (-9, "", Kind.CRASH, "was terminated by SIGKILL from outside, as when memory runs out"),
+        (-200, "", Kind.CRASH, "was terminated by signal 200"),
     ],
 )
-def test_the_end_of_a_process_has_its_kind_and_its_words(exit_code: int, output: str, kind: Kind, words: str) -> None:
+def test_each_exit_of_a_process_has_a_kind_and_a_description(
+    exit_code: int, output: str, kind: Kind, words: str
+) -> None:
     assert kind_of_ending(exit_code, output, Kind.OUT_OF_BOUNDS) is kind
     assert ending(exit_code) == words
 
@@ -166,5 +168,5 @@ def test_the_end_of_a_process_has_its_kind_and_its_words(exit_code: int, output:
         (-9, "", Kind.CRASH),
     ],
 )
-def test_whatever_signal_ends_only_concurrent_calls_shows_a_race(exit_code: int, output: str, kind: Kind) -> None:
+def test_any_signal_that_ends_only_concurrent_calls_is_a_race(exit_code: int, output: str, kind: Kind) -> None:
     assert kind_of_ending(exit_code, output, Kind.RACE) is kind

@@ -13,7 +13,7 @@ LIMIT_S = 100.0
 
 
 class Machine:
-    """A machine whose process uses `cores` of its cores and ends when faulthandler says so; its time passes at once."""
+    """A machine with simulated time, whose process uses `cores` of its cores and ends when faulthandler ends it."""
 
     def __init__(self, cores: float) -> None:
         self.cores = cores
@@ -67,7 +67,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, cores: float) -> tuple[Machine, Han
         pytest.param(0.1, 10 * LIMIT_S, id="has a tenth of a core on a busy machine"),
     ],
 )
-def test_a_step_ends_at_its_limit_without_the_time_that_a_busy_machine_takes(
+def test_the_limit_of_a_step_excludes_the_time_that_a_busy_machine_takes(
     monkeypatch: pytest.MonkeyPatch, cores: float, end_s: float
 ) -> None:
     machine, _ = watched(monkeypatch, cores)
@@ -76,7 +76,7 @@ def test_a_step_ends_at_its_limit_without_the_time_that_a_busy_machine_takes(
     assert machine.now_s == pytest.approx(end_s, rel=0.06)
 
 
-def test_between_steps_a_process_may_take_any_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_no_time_limit_between_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, watch = watched(monkeypatch, 1.0)
     watch.stop()
     machine.has_begun.set()
@@ -92,7 +92,7 @@ def test_between_steps_a_process_may_take_any_time(monkeypatch: pytest.MonkeyPat
         pytest.param("exec('while True: pass')", id="computes"),
     ],
 )
-def test_a_step_that_does_not_end_ends_the_process_and_its_place_is_printed(step: str) -> None:
+def test_a_step_that_hangs_ends_the_process_and_prints_its_stack(step: str) -> None:
     program = f"from opwright.checker.processes.hang_watch import HangWatch\nHangWatch(0.5).restart()\n{step}"
     completed = run([sys.executable, "-c", program], check=False, timeout_s=300)
     assert completed.exit_code == 1

@@ -41,7 +41,7 @@ def test_functions_of_both_precisions_run_in_one_thread() -> None:
 
 
 @pytest.mark.parametrize("process", [worker, judge_process, first_calls_worker, reproduction_worker])
-def test_a_process_initializes_it_first(monkeypatch: pytest.MonkeyPatch, process: ModuleType) -> None:
+def test_a_process_initializes_the_library_first(monkeypatch: pytest.MonkeyPatch, process: ModuleType) -> None:
     def initialized() -> None:
         raise _InitializedError
 

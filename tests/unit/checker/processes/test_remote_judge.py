@@ -1,4 +1,4 @@
-"""The judge at the other end of a channel answers as one in the same process does."""
+"""The judge at the other end of a channel gives the same answers as one in the same process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _(make):
 
 
 class Both:
-    """The same judge here and at the other end of a channel, and how many questions went there."""
+    """The same judge here and at the other end of a channel, and the number of questions that it received there."""
 
     def __init__(self, job: Job, op: Op, local: LocalJudge) -> None:
         near, far = (Channel(end, "key") for end in socket.socketpair())
@@ -60,7 +60,7 @@ class Both:
                 if (answer := verdicts.answer(message)) is not None:
                     self._far.send(answer)
         finally:
-            self._far.close()  # whatever happens, nobody waits for an answer
+            self._far.close()  # after an error too, so that no thread waits for an answer
 
     def close(self) -> None:
         self._near.close()
@@ -99,7 +99,7 @@ def test_a_fault_is_the_same_at_both_ends(both: Both) -> None:
     assert both.remote.is_steady(given)
 
 
-def test_an_outline_is_asked_once_until_it_is_forgotten(both: Both) -> None:
+def test_an_outline_is_requested_once_until_it_is_forgotten(both: Both) -> None:
     both.remote.outline(case(2))
     both.remote.outline(case(2))
     assert both.asked == ["outline"]
@@ -108,7 +108,7 @@ def test_an_outline_is_asked_once_until_it_is_forgotten(both: Both) -> None:
     assert both.asked == ["outline", "forget", "outline"]
 
 
-def test_a_call_that_is_too_large_to_be_sent_is_judged_here_and_counted_there(
+def test_a_call_that_is_too_large_to_send_is_judged_here_and_counted_by_the_judge(
     both: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote_judge, "_MOST_BYTES", 16)
@@ -118,14 +118,14 @@ def test_a_call_that_is_too_large_to_be_sent_is_judged_here_and_counted_there(
     assert both.asked == ["judged", "is_steady"]
 
 
-def test_only_the_samples_of_the_judge_are_its_samples(both: Both) -> None:
+def test_only_the_judges_own_samples_are_accepted(both: Both) -> None:
     (drawn,) = samples(both.op, "cpu", seed=0)
     assert both.remote.has_samples([drawn])
     assert not both.remote.has_samples([drawn, drawn])
     assert not both.remote.has_samples(samples(both.op, "cpu", seed=1))
 
 
-def test_threads_get_the_answers_to_their_own_questions(both: Both) -> None:
+def test_each_thread_receives_the_answers_to_its_own_questions(both: Both) -> None:
     sizes = range(1, 25)
     found: dict[int, tuple[int, ...]] = {}
 
@@ -140,7 +140,7 @@ def test_threads_get_the_answers_to_their_own_questions(both: Both) -> None:
     assert found == {size: (size,) for size in sizes}
 
 
-def test_a_process_whose_judge_has_ended_ends_too(make_subject: MakeSubject) -> None:
+def test_a_process_exits_when_its_judge_has_exited(make_subject: MakeSubject) -> None:
     near, far = socket.socketpair()
     far.close()
     judge = RemoteJudge(Line(_Silent(near, "key")), make_subject(DOUBLED).op, "cpu")
@@ -151,7 +151,7 @@ def test_a_process_whose_judge_has_ended_ends_too(make_subject: MakeSubject) -> 
 
 
 class _Silent(Channel):
-    """An end that writes nowhere."""
+    """An end of a channel that discards messages."""
 
     def send(self, message: object) -> None:
-        """Write nowhere: nobody is left to read it."""
+        """Discard the message, because the judge has exited."""

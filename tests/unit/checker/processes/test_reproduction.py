@@ -1,4 +1,4 @@
-"""Lines that reproduce a fault: the files that they load, and what they show when they are run."""
+"""Repros of faults: the files that they load, and what they show when they run."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from opwright.spec import Library
     from tests.unit.conftest import Describe
 
-MARK = "# Run by themselves, these lines did not show the fault.\n"
-# The number of files that are kept.
+MARK = "# These lines alone did not reproduce the fault.\n"
+# The number of files to keep.
 MOST_FILES = 500
 
 
@@ -52,11 +52,11 @@ def number_of(count: int) -> Case:
 @settings(deadline=None, max_examples=50)
 @given(
     dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.complex64, torch.int16, torch.uint8]),
-    numbers=st.binary(min_size=136, max_size=136),  # 17 elements of 8 bytes: the last place of the largest strides
+    numbers=st.binary(min_size=136, max_size=136),  # 17 elements of 8 bytes: the last index with the largest strides
     strides=st.tuples(st.integers(0, 3), st.integers(0, 3)),
     offset=st.integers(0, 4),
 )
-def test_lines_load_the_very_bits_and_layout_of_a_tensor(
+def test_a_repro_loads_the_exact_bits_and_layout_of_a_tensor(
     tmp_path_factory: pytest.TempPathFactory, dtype: torch.dtype, numbers: bytes, strides: tuple[int, int], offset: int
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "very bits"
@@ -65,7 +65,7 @@ def test_lines_load_the_very_bits_and_layout_of_a_tensor(
     assert is_same(loaded(saved(case(x=tensor), folder))[0], tensor)
 
 
-def test_conjugate_views_shared_memory_and_lists_are_loaded_as_they_are(tmp_path: Path) -> None:
+def test_conjugate_views_shared_memory_and_lists_are_loaded_unchanged(tmp_path: Path) -> None:
     x = torch.randn(9, dtype=torch.complex64)
     conjugate, (first, second) = loaded(saved(case(x=x.conj(), ys=[x, x[1:]]), tmp_path))
     assert conjugate.is_conj()
@@ -73,7 +73,7 @@ def test_conjugate_views_shared_memory_and_lists_are_loaded_as_they_are(tmp_path
     assert first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 
 
-def test_memory_that_is_seen_in_two_dtypes_is_saved_twice(tmp_path: Path) -> None:
+def test_memory_that_is_viewed_in_two_dtypes_is_saved_twice(tmp_path: Path) -> None:
     x = torch.randn(9, dtype=torch.complex64)
     whole, part = loaded(saved(case(x=x, y=x.conj().imag), tmp_path))
     assert is_same(whole, x)
@@ -81,14 +81,14 @@ def test_memory_that_is_seen_in_two_dtypes_is_saved_twice(tmp_path: Path) -> Non
     assert torch.equal(part, -x.imag)
 
 
-def test_only_tensors_that_are_not_written_out_are_in_the_file_without_their_gradients(tmp_path: Path) -> None:
+def test_the_file_contains_only_tensors_that_the_repro_loads_without_their_gradients(tmp_path: Path) -> None:
     long = torch.randn(7, requires_grad=True)
     (found,) = loaded(saved(case(n=3, short=torch.ones(2), long=long, none=None), tmp_path))
     assert torch.equal(found, long)
     assert not found.requires_grad
 
 
-def test_a_file_is_named_by_its_content(tmp_path: Path) -> None:
+def test_a_file_is_named_after_its_content(tmp_path: Path) -> None:
     first = saved(number_of(1), tmp_path)
     assert saved(number_of(1), tmp_path) == first
     assert saved(number_of(2), tmp_path) != first
@@ -105,7 +105,7 @@ def test_the_newest_files_are_kept(tmp_path: Path) -> None:
     assert left == {new.name, *(f"{age}.pt" for age in range(MOST_FILES - 1))}
 
 
-def test_nothing_half_written_is_left_behind_or_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partial_files_are_neither_left_behind_nor_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
@@ -118,7 +118,7 @@ def test_nothing_half_written_is_left_behind_or_found(tmp_path: Path, monkeypatc
     assert torch.equal(loaded(next(tmp_path.iterdir()))[0], torch.ones(7))
 
 
-# -- lines that are run ---------------------------------------------------------------------------------------
+# -- running a repro ------------------------------------------------------------------------------------------
 
 TRIPLED = """
 @library.op
@@ -141,7 +141,7 @@ def library(describe: Describe) -> Library:
 
 @pytest.fixture
 def job(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    # The judge expects 2 x; the process in which lines are run returns 3 x, as a wrong operator does.
+    # The judge expects 2 x; the process that runs the repro returns 3 x, as a wrong operator does.
     monkeypatch.setenv("JUDGES", "1")
     monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
     path = str(library.root / "op.py")
@@ -167,7 +167,7 @@ def lines(job: Job, given: Case) -> str:
     return call_code(library_at(job.path).ops["tripled"], given)
 
 
-def test_lines_that_show_the_fault_load_the_tensors_of_the_call(job: Job) -> None:
+def test_a_repro_that_shows_the_fault_loads_the_tensors_of_the_call(job: Job) -> None:
     given = sample(job, 1)
     repro = completed(job, Failure(Kind.WRONG_RESULT, given.name, lines(job, given)))
     assert not repro.startswith("#")
@@ -176,7 +176,7 @@ def test_lines_that_show_the_fault_load_the_tensors_of_the_call(job: Job) -> Non
     assert is_same(loaded(path)[0], given.arguments["x"])  # type: ignore[arg-type]
 
 
-def test_lines_that_may_not_end_load_their_tensors_and_are_not_run(job: Job) -> None:
+def test_a_repro_that_may_hang_loads_its_tensors_and_is_not_run(job: Job) -> None:
     given = sample(job, 1)
     here = Path(job.work) / "was_run"
     for kind in (Kind.HANG, Kind.FORKED):
@@ -186,21 +186,21 @@ def test_lines_that_may_not_end_load_their_tensors_and_are_not_run(job: Job) -> 
         assert not here.exists()
 
 
-def test_lines_whose_call_is_right_alone_are_marked(job: Job) -> None:
+def test_a_repro_that_does_not_show_the_fault_is_marked(job: Job) -> None:
     right = replace(job, environment={"JUDGES": "1"})
     given = sample(job, 1)
     repro = completed(right, Failure(Kind.WRONG_RESULT, given.name, lines(job, given)))
     assert repro.startswith(f"{MARK}import opwright, torch\n")
 
 
-def test_lines_are_marked_if_the_numbers_of_their_call_are_not_known(job: Job) -> None:
+def test_a_repro_is_marked_if_the_numbers_of_its_call_are_unknown(job: Job) -> None:
     code = lines(job, Case("another call", Family.EDGE, {"x": torch.ones(30)}))
     repro = completed(job, Failure(Kind.WRONG_RESULT, "another call", code))
     assert repro.startswith(MARK)
     assert "x, = torch.load('inputs of another call')  # not saved: its tensors are unknown\n" in repro
 
 
-def test_lines_that_raise_are_no_bad_input_that_was_accepted(job: Job) -> None:
+def test_a_repro_that_raises_does_not_show_an_accepted_bad_input(job: Job) -> None:
     refused = Case("rank 3", Family.BAD_RANK, {"x": torch.ones(1, 1, 1)})
     accepted = Case("rank 1", Family.BAD_RANK, {"x": torch.ones(1)})
     assert completed(job, Failure(Kind.BAD_INPUT, refused.name, lines(job, refused))).startswith(MARK)
@@ -220,13 +220,13 @@ def test_lines_that_raise_are_no_bad_input_that_was_accepted(job: Job) -> None:
         ("# a comment\nopen('no such file')", False),
     ],
 )
-def test_lines_that_cannot_run_are_marked_and_a_crash_or_an_error_shows_the_fault(
+def test_a_repro_that_cannot_run_is_marked_and_a_crash_or_an_error_shows_the_fault(
     job: Job, code: str, *, shows: bool
 ) -> None:
     assert completed(job, Failure(Kind.RUNTIME, "a step", code)) == (code if shows else MARK + code)
 
 
-def test_files_that_lines_write_are_not_left_with_the_user(
+def test_files_that_a_repro_writes_are_not_left_in_the_users_folder(
     job: Job, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = tmp_path_factory.mktemp("here")
@@ -238,5 +238,5 @@ def test_files_that_lines_write_are_not_left_with_the_user(
     assert torch.load(Path(job.work) / "model.pt") == str(here / "relative")
 
 
-def test_a_fault_without_lines_stays_without(job: Job) -> None:
+def test_a_fault_without_a_repro_is_unchanged(job: Job) -> None:
     assert completed(job, Failure(Kind.CHANNEL, got="forged")) == ""

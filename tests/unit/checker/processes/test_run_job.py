@@ -1,4 +1,4 @@
-"""Cells in processes of their own. One job holds them all: each process that starts has to import torch."""
+"""Cells in separate processes. One job contains them all, because every process must import torch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CELLS = [
     ("has_no_samples", "trace"),
     ("fine", "script"),
 ]
-# The references serve as kernels, and in the process of the judge as references, where they have to end well.
+# The references serve as kernels, and in the judge's process as references, where they must not fail.
 WORKER = {"RUNS_OPERATORS": "1"}
 DIE = """
 def die(number):
@@ -133,23 +133,23 @@ def ran(
 Ran = tuple[RecordingWatcher, dict[tuple[str, str], "Cell"]]
 
 
-def test_every_cell_comes_out_in_its_place_whatever_its_neighbours_did(ran: Ran, library: Library) -> None:
+def test_every_cell_is_returned_in_order_regardless_of_the_others(ran: Ran, library: Library) -> None:
     watched, cells = ran
     names = [(f"{library.namespace}::{op}", runtime) for op, runtime in CELLS]
     assert [(cell.op, cell.runtime) for cell in cells.values()] == names
-    # A cell begins once, however many processes it took.
+    # A cell starts once, regardless of the number of its processes.
     assert [begun[:2] for begun in watched.begun] == names
     assert cells["fine", "trace"].status == cells["fine", "script"].status == "passed"
 
 
-def test_what_an_operator_prints_hides_no_event(ran: Ran) -> None:
+def test_the_output_of_an_operator_does_not_hide_events(ran: Ran) -> None:
     watched, cells = ran
     assert cells["chatty", "trace"].status == "passed"
     assert cells["chatty", "trace"].cases > 1
     assert "sample 1, recorded" in watched.cases
 
 
-def test_a_crash_costs_a_step_and_the_rest_of_the_cell_still_runs(ran: Ran) -> None:
+def test_a_crash_costs_one_step_and_the_rest_of_the_cell_still_runs(ran: Ran) -> None:
     watched, cells = ran
     cell = cells["dies_on_17", "eager"]
     assert cell.status == "failed"
@@ -157,7 +157,7 @@ def test_a_crash_costs_a_step_and_the_rest_of_the_cell_still_runs(ran: Ran) -> N
     assert [failure.kind for failure in cell.failures] == [Kind.CRASH], cell.failures
     (failure,) = cell.failures
     assert failure.case == "sample 1, size 40 as 17"
-    assert failure.got == "the process was ended by SIGSEGV"
+    assert failure.got == "the process was terminated by SIGSEGV"
     assert failure.expected == "a result, or an error"
     assert failure.detail.endswith("a last word")
     assert re.search(r"^x, = torch\.load\('.*\.pt'\)$", failure.repro, re.MULTILINE)
@@ -168,16 +168,16 @@ def test_a_crash_costs_a_step_and_the_rest_of_the_cell_still_runs(ran: Ran) -> N
 def test_a_signal_is_named(ran: Ran) -> None:
     (failure,) = ran[1]["ended_by_a_signal", "script"].failures
     assert failure.kind is Kind.CRASH
-    assert failure.got == "the process was ended by SIGABRT"
+    assert failure.got == "the process was terminated by SIGABRT"
 
 
 def test_an_exit_code_is_named(ran: Ran) -> None:
     (failure,) = ran[1]["leaves", "trace"].failures
     assert failure.kind is Kind.EXIT
-    assert failure.got == "the process ended with exit code 7"
+    assert failure.got == "the process exited with code 7"
 
 
-def test_what_does_not_end_is_a_hang_and_where_it_stands_is_told(library: Library, tmp_path: Path) -> None:
+def test_a_call_that_does_not_return_is_a_hang_and_its_stack_is_reported(library: Library, tmp_path: Path) -> None:
     waiting = job(library, [("endless", "script")], tmp_path, step_limit_s=4.0)
     (cell,) = run_job(waiting, "job", WORKER, RecordingWatcher())
     (failure,) = cell.failures
@@ -186,14 +186,16 @@ def test_what_does_not_end_is_a_hang_and_where_it_stands_is_told(library: Librar
     assert "in endless" in failure.detail
 
 
-def test_after_a_hang_steps_have_less_time(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_hang_steps_have_a_shorter_limit(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run_job_module, "_AFTER_A_HANG_S", 3.0)
     waiting = job(library, [("endless", "script"), ("endless", "trace")], tmp_path, step_limit_s=4.0)
     cells = run_job(waiting, "job", WORKER, RecordingWatcher())
     assert [cell.failures[0].got for cell in cells] == ["not finished after 4 s", "not finished after 3 s"]
 
 
-def test_a_fault_of_the_check_itself_is_no_pass(ran: Ran) -> None:
+def test_an_error_of_the_check_itself_is_not_a_pass(ran: Ran) -> None:
     cell = ran[1]["fine", "no_such_runtime"]
     assert cell.status == "failed"
     (failure,) = cell.failures
@@ -202,13 +204,13 @@ def test_a_fault_of_the_check_itself_is_no_pass(ran: Ran) -> None:
     assert "Traceback" in failure.detail
 
 
-def test_an_operator_without_samples_is_told_what_to_write(ran: Ran) -> None:
+def test_an_operator_without_samples_gets_a_message_that_shows_what_to_write(ran: Ran) -> None:
     (failure,) = ran[1]["has_no_samples", "trace"].failures
     assert failure.kind is Kind.REFERENCE
-    assert "has_no_samples has no samples: write below it\n\n@has_no_samples.samples\ndef _(make):" in failure.got
+    assert "has_no_samples has no samples: add them below it:\n\n@has_no_samples.samples\ndef _(make):" in failure.got
 
 
-def test_a_cell_whose_process_dies_again_and_again_is_given_up(describe: Describe, tmp_path: Path) -> None:
+def test_a_cell_that_crashes_repeatedly_is_abandoned(describe: Describe, tmp_path: Path) -> None:
     library = describe(f"""{DIE}
 @library.op
 def dies(x: Tensor) -> Tensor:
@@ -225,7 +227,7 @@ def _(make):
     assert [failure.kind for failure in cell.failures] == [Kind.CRASH]
 
 
-def test_many_crashes_of_one_group_hide_no_other_fault(describe: Describe, tmp_path: Path) -> None:
+def test_many_crashes_in_one_group_do_not_hide_other_faults(describe: Describe, tmp_path: Path) -> None:
     library = describe(f"""{DIE}
 @library.op
 def dies_often(x: Tensor) -> Tensor:
@@ -253,7 +255,7 @@ def _(make):
     assert {"sample 1 in float64", "sample 1 in float16"} <= tried
     assert "sample 1 in bfloat16" not in tried
     assert re.fullmatch(
-        r"cases not tried, because others like them crash: \d+ \(bad dtype of x, dtype, strides of x\)",
+        r"cases skipped because similar ones crash: \d+ \(bad dtype of x, dtype, strides of x\)",
         cell.reason,
     )
 
@@ -269,20 +271,20 @@ def _(make):
         ({"groups": ["dtype"] * 2, "skip": ["step"] * 2, "hangs": 2}, True),
     ],
 )
-def test_a_cell_is_given_up_when_no_group_explains_its_crashes(
+def test_a_cell_is_abandoned_when_no_group_explains_its_crashes(
     tmp_path: Path, crashes: dict[str, Any], given_up: bool
 ) -> None:
     empty = Job("none", "op.py", None, [], Options(), str(tmp_path))
     assert _Progress(Verdicts(empty), empty, **crashes).exceeds_limits == given_up
 
 
-def test_a_library_that_does_not_open_is_told(library: Library, tmp_path: Path) -> None:
+def test_a_library_that_does_not_open_is_reported(library: Library, tmp_path: Path) -> None:
     refused = job(library, [("fine", "trace")], tmp_path, namespace="another")
-    with pytest.raises(LoadError, match=r"describes the library 'described_\w+', and 'another' is to be checked"):
+    with pytest.raises(LoadError, match=r"describes the library 'described_\w+', but the check expects 'another'"):
         run_job(refused, "job", WORKER, RecordingWatcher())
 
 
-def test_an_error_of_pytorch_while_the_library_opens_is_told(describe: Describe, tmp_path: Path) -> None:
+def test_an_error_of_pytorch_while_opening_the_library_is_reported(describe: Describe, tmp_path: Path) -> None:
     library = describe("""
 @library.op
 def f(x: Tensor) -> Tensor:
@@ -311,41 +313,41 @@ if "RUNS_OPERATORS" in os.environ:
         (Kind.SPECIAL_VALUES, "sample 1, x with NaN", False),
     ],
 )
-def test_a_wrong_first_call_of_a_sample_that_is_always_wrong_is_no_race(
+def test_a_wrong_first_call_of_a_sample_that_is_always_wrong_is_not_a_race(
     kind: Kind, case: str, *, is_explained: bool
 ) -> None:
     cell = Cell("ns::f", "eager", "cpu", "failed", failures=(Failure(kind, case),))
-    assert _is_explained(Failure(Kind.RACE, "sample 1, of first caller 2"), cell) is is_explained
+    assert _is_explained(Failure(Kind.RACE, "sample 1, first caller 2"), cell) is is_explained
     assert not _is_explained(Failure(Kind.EXIT, case), cell)
 
 
 @pytest.mark.parametrize(
     ("kind", "got", "others", "attributed"),
     [
-        (Kind.CRASH, "the process was ended by SIGSEGV", (), Kind.RACE),
-        (Kind.HEAP, "the process was ended by SIGABRT", (Kind.RACE,), Kind.RACE),
-        (Kind.CRASH, "the process was ended by SIGSEGV", (Kind.OUT_OF_BOUNDS,), Kind.CRASH),
+        (Kind.CRASH, "the process was terminated by SIGSEGV", (), Kind.RACE),
+        (Kind.HEAP, "the process was terminated by SIGABRT", (Kind.RACE,), Kind.RACE),
+        (Kind.CRASH, "the process was terminated by SIGSEGV", (Kind.OUT_OF_BOUNDS,), Kind.CRASH),
         (Kind.CRASH, f"the process {ending(-9)}", (), Kind.CRASH),
-        (Kind.EXIT, "the process ended with exit code 3", (), Kind.EXIT),
+        (Kind.EXIT, "the process exited with code 3", (), Kind.EXIT),
         (Kind.HANG, "not finished after 2 s", (), Kind.HANG),
     ],
 )
-def test_first_calls_that_end_the_process_are_a_race_where_other_calls_show_no_fault(
+def test_first_calls_that_end_the_process_are_a_race_if_other_calls_show_no_fault(
     kind: Kind, got: str, others: tuple[Kind, ...], attributed: Kind
 ) -> None:
     cell = Cell("ns::f", "eager", "cpu", "failed", failures=tuple(map(Failure, others)))
     assert _attributed(Failure(kind, "sample 1: first calls", got=got), cell).kind is attributed
 
 
-def test_what_was_killed_from_outside_says_nothing_of_its_step() -> None:
+def test_a_kill_from_outside_is_not_attributed_to_the_step() -> None:
     killed = _failure({"step": "sample 1", "crash": "freed-memory"}, -9, "", None)
     assert killed.kind is Kind.CRASH
-    assert killed.got == "the process was ended by SIGKILL: from outside, as the system does when memory is short"
+    assert killed.got == "the process was terminated by SIGKILL from outside, as when memory runs out"
     assert _failure({"step": "sample 1", "crash": "freed-memory"}, -11, "", None).kind is Kind.FREED
     assert _failure({"event": "begin"}, -11, "", None).case == "before the first case"
 
 
-def test_a_process_that_ends_before_a_cell_begins_was_opening_the_library() -> None:
+def test_a_process_that_ends_before_the_first_cell_was_opening_the_library() -> None:
     output = f"what():  Mismatch in kernel C++ signatures{'frame ' * 1000}end"
     failure = _failure({}, -6, output, None)
     assert (failure.kind, failure.case) == (Kind.LOAD, "while the library was being opened")
@@ -354,7 +356,7 @@ def test_a_process_that_ends_before_a_cell_begins_was_opening_the_library() -> N
     assert len(failure.detail) < len(output)
 
 
-def test_a_fault_that_makes_a_process_unusable_is_that_of_its_step(library: Library, tmp_path: Path) -> None:
+def test_a_fault_that_makes_a_process_unusable_is_attributed_to_its_step(library: Library, tmp_path: Path) -> None:
     given = job(library, [("fine", "eager")], tmp_path)
     progress = _Progress(Verdicts(given), given)
     process = _Process(given, "job", RecordingWatcher(), progress)

@@ -66,11 +66,11 @@ def test_the_same_numbers_within_rounding_are_the_same_sample(one: Any, other: A
         (None, X),
     ],
 )
-def test_other_numbers_shapes_or_options_are_another_sample(one: Any, other: Any) -> None:
+def test_different_numbers_shapes_or_options_are_different_samples(one: Any, other: Any) -> None:
     assert not is_same(of(one, 2), of(other, 2))
 
 
-def test_samples_that_the_judge_draws_otherwise_are_an_error_in_the_description(make_subject: MakeSubject) -> None:
+def test_samples_that_differ_from_the_judges_are_an_error_in_the_description(make_subject: MakeSubject) -> None:
     subject = make_subject(UNSEEDED)
 
     class Other:
@@ -81,5 +81,5 @@ def test_samples_that_the_judge_draws_otherwise_are_an_error_in_the_description(
 
     there: Any = Other()
     here = Subject(subject.op, None, "cpu", subject.options, subject.work, there)
-    with pytest.raises(SpecError, match=r"the samples of \w+::f differ from process to process: draw random numbers"):
+    with pytest.raises(SpecError, match=r"the samples of \w+::f differ between processes: draw random numbers"):
         _ = here.samples

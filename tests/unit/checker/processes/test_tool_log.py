@@ -1,4 +1,4 @@
-"""Which step a report belongs to, and which reports are about the library."""
+"""The step to which a report belongs, and the reports that are about the library."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_without_a_report_there_is_no_fault(memcheck: Written) -> None:
     assert memcheck.log.troubles() == []
 
 
-def test_what_the_tool_could_not_do_is_told_with_its_name(memcheck: Written) -> None:
+def test_limits_of_the_tool_are_reported_with_its_name(memcheck: Written) -> None:
     memcheck.write("========= COMPUTE-SANITIZER\n========= Error: Device not supported.\n")
     assert memcheck.log.troubles() == ["memcheck: Error: Device not supported."]
     assert memcheck.log.fault() is None
@@ -84,7 +84,7 @@ def test_a_report_before_the_first_step_is_a_fault_too(memcheck: Written) -> Non
     assert (failure.case, failure.repro) == ("before the first case", "")
 
 
-def test_other_places_are_listed_and_other_threads_are_not(memcheck: Written) -> None:
+def test_other_places_are_listed_but_not_other_threads(memcheck: Written) -> None:
     memcheck.log.begin(FIRST)
     memcheck.write("".join(map(report, [31, 31, *range(50, 65)])))
     failure = memcheck.log.fault()
@@ -95,7 +95,7 @@ def test_other_places_are_listed_and_other_threads_are_not(memcheck: Written) ->
     assert failure.detail.endswith("\nand 5 more")
 
 
-def test_a_call_of_cuda_counts_where_the_library_makes_it(memcheck: Written) -> None:
+def test_a_failed_cuda_call_counts_if_the_library_made_it(memcheck: Written) -> None:
     memcheck.log.begin(FIRST)
     memcheck.write(failed_call("/torch/lib/libtorch_cuda.so"))
     assert memcheck.log.fault() is None
@@ -105,7 +105,7 @@ def test_a_call_of_cuda_counts_where_the_library_makes_it(memcheck: Written) -> 
     assert failure.got.startswith("Program hit cudaErrorInvalidValue (error 1)")
 
 
-def test_a_call_that_fails_because_a_kernel_was_stopped_is_not_the_fault(memcheck: Written) -> None:
+def test_a_cuda_call_that_fails_because_a_kernel_was_stopped_is_not_the_fault(memcheck: Written) -> None:
     memcheck.log.begin(FIRST)
     memcheck.write(failed_call("/cache/mine.so", "cudaErrorLaunchFailure (error 719)") + report(31))
     failure = memcheck.log.fault()
@@ -114,7 +114,7 @@ def test_a_call_that_fails_because_a_kernel_was_stopped_is_not_the_fault(memchec
     assert "cudaErrorLaunchFailure" not in failure.detail
 
 
-def test_initcheck_watches_pytorchs_kernels_whose_reports_do_not_count(tmp_path: Path) -> None:
+def test_initcheck_reports_about_pytorchs_kernels_do_not_count(tmp_path: Path) -> None:
     what = "Uninitialized __global__ memory read of size 4 bytes"
     initcheck = Written(tmp_path, "initcheck")
     initcheck.log.begin(FIRST)

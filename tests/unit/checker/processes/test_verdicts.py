@@ -1,4 +1,4 @@
-"""Verdicts on cells: what a process reports, against the results that it has sent."""
+"""Verdicts on cells: the reports of a process, compared with the results that it sent."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def cell(runtime: str = "eager", status: Any = "passed", failures: tuple[Failure
     return Cell("described::doubled", runtime, "cpu", status, cases=9, failures=failures)
 
 
-def test_a_passed_cell_with_right_results_of_all_samples_has_passed(verdicts: Verdicts) -> None:
+def test_a_passed_cell_with_correct_results_for_all_samples_passes(verdicts: Verdicts) -> None:
     send_right_results(verdicts, *samples(verdicts))
     assert verdicts.verdict(cell()) == cell()
 
@@ -91,17 +91,17 @@ def test_a_passed_cell_without_results_is_forged(verdicts: Verdicts) -> None:
     assert failure.got == "the process reports that eager passed, but it sent no results for the samples"
 
 
-def test_a_passed_cell_that_leaves_a_sample_out_is_forged(verdicts: Verdicts) -> None:
+def test_a_passed_cell_that_omits_a_sample_is_forged(verdicts: Verdicts) -> None:
     send_right_results(verdicts, samples(verdicts)[0])
     assert [failure.kind for failure in verdicts.verdict(cell()).failures] == [Kind.CHANNEL]
 
 
-def test_results_of_another_call_are_none_of_a_sample(verdicts: Verdicts) -> None:
+def test_results_of_another_call_do_not_count_as_those_of_a_sample(verdicts: Verdicts) -> None:
     send_right_results(verdicts, Case("sample 3", Family.SAMPLE, {"x": torch.ones(2)}))
     assert [failure.kind for failure in verdicts.verdict(cell()).failures] == [Kind.CHANNEL]
 
 
-def test_a_passed_cell_with_a_wrong_result_has_failed_with_the_fault_that_was_judged_here(verdicts: Verdicts) -> None:
+def test_a_passed_cell_with_a_wrong_result_fails_with_the_judges_fault(verdicts: Verdicts) -> None:
     send_right_results(verdicts, *samples(verdicts))
     case = samples(verdicts)[0]
     answer = ask(verdicts, "fault", case, results=[3 * case.arguments["x"]])
@@ -113,7 +113,7 @@ def test_a_passed_cell_with_a_wrong_result_has_failed_with_the_fault_that_was_ju
     assert "12 of 12 elements differ" in failure.got
 
 
-def test_other_runtimes_need_results_of_some_call(verdicts: Verdicts) -> None:
+def test_other_runtimes_require_results_of_some_call(verdicts: Verdicts) -> None:
     assert [failure.kind for failure in verdicts.verdict(cell("trace")).failures] == [Kind.CHANNEL]
     send_right_results(verdicts, samples(verdicts)[0])
     assert verdicts.verdict(cell("trace")).status == "passed"
@@ -132,43 +132,43 @@ def test_a_call_that_its_process_judged_because_it_is_large_counts(verdicts: Ver
     assert verdicts.verdict(cell("vmap")).failures == (fault,)
 
 
-def test_a_process_does_not_judge_the_samples_itself(verdicts: Verdicts) -> None:
+def test_a_process_cannot_judge_the_samples_itself(verdicts: Verdicts) -> None:
     with pytest.raises(ForgedMessageError, match="the results of 'sample 1' were not sent"):
         verdicts.answer(judged_there("sample 1"))
 
 
 def test_first_calls_of_the_same_name_in_other_processes_are_judged_by_their_own_arguments(verdicts: Verdicts) -> None:
     for x in (torch.ones(2), torch.zeros(2)):
-        case = Case("sample 1, of first caller 1", Family.SAMPLE, {"x": x})
+        case = Case("sample 1, first caller 1", Family.SAMPLE, {"x": x})
         message = {"op": "doubled", "device": "cpu", **case_message(case)}
         assert verdicts.judge_first_call({**message, "results": [2 * x]}) is None
 
 
-def test_autograd_compares_gradients_itself_and_a_wrong_result_fails_it_too(verdicts: Verdicts) -> None:
+def test_autograd_compares_gradients_itself_but_a_wrong_result_still_fails_it(verdicts: Verdicts) -> None:
     assert verdicts.verdict(cell("autograd")).status == "passed"
     ask(verdicts, "fault", samples(verdicts)[1], results=[torch.zeros(5)])
     assert verdicts.verdict(cell("autograd")).status == "failed"
 
 
-def test_a_new_cell_begins_without_the_results_of_the_last_one(verdicts: Verdicts) -> None:
+def test_a_new_cell_starts_without_the_results_of_the_previous_one(verdicts: Verdicts) -> None:
     send_right_results(verdicts, *samples(verdicts))
     verdicts.begin()
     assert verdicts.verdict(cell()).status == "failed"
 
 
 @pytest.mark.parametrize("status", ["failed", "not applicable", "not run"])
-def test_only_a_pass_has_to_be_borne_out(verdicts: Verdicts, status: str) -> None:
+def test_only_a_pass_must_be_confirmed(verdicts: Verdicts, status: str) -> None:
     given = cell(status=status, failures=(Failure(Kind.RAISES, got="an error"),))
     assert verdicts.verdict(given) == given
 
 
-# -- whose arguments the judge makes itself -------------------------------------------------------------------
+# -- arguments that the judge generates ----------------------------------------------------------------------
 
 
-def test_the_arguments_of_samples_are_made_here_and_not_read_from_the_message(verdicts: Verdicts) -> None:
+def test_the_arguments_of_samples_are_generated_here_and_not_read_from_the_message(verdicts: Verdicts) -> None:
     real = samples(verdicts)[0]
     forged = Case(real.name, real.family, {"x": torch.zeros(3, 4)}, claimed=True)
-    # Zeros are right for the arguments of the message, and wrong for those of the sample.
+    # Zeros are correct for the arguments of the message, and wrong for those of the sample.
     answer = ask(verdicts, "fault", forged, results=[torch.zeros(3, 4)])
     assert "of 12 elements differ" in answer["fault"]["got"]
 
@@ -184,7 +184,7 @@ def filled_with(number: int) -> Case:
     return Case(f"x of {number}", Family.EDGE, {"x": torch.full((20,), float(number))})
 
 
-def test_the_inputs_of_a_fault_are_known_however_many_calls_follow(
+def test_the_inputs_of_a_fault_are_kept_regardless_of_later_calls(
     verdicts: Verdicts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("opwright.checker.processes.verdicts._MOST_SENT", 2)
@@ -203,7 +203,7 @@ def test_the_inputs_of_another_operator_are_not_those_of_a_call_of_the_same_name
     assert verdicts.case_named("doubled", "cpu", "inputs of x of 7") is not None
 
 
-def test_a_message_has_small_arguments_and_no_large_or_far_ones() -> None:
+def test_a_message_contains_only_arguments_that_are_small_enough() -> None:
     small = torch.ones(4)
     large = torch.empty(2**24 + 1)
     far = torch.empty(LARGE_BYTES // 4 + 2).as_strided((2,), (LARGE_BYTES // 4,))
@@ -223,7 +223,7 @@ def test_a_call_is_read_from_its_message_unless_its_arguments_are_missing() -> N
     assert case_of({"name": "a call", "family": "STRIDES", "claimed": True}) is None
 
 
-def test_a_question_without_its_arguments_is_refused_unless_it_is_of_a_sample(verdicts: Verdicts) -> None:
+def test_a_question_without_arguments_is_rejected_unless_it_is_about_a_sample(verdicts: Verdicts) -> None:
     message = {"ask": "outline", "op": "doubled", "device": "cpu", "family": "SIZE", "claimed": False}
     with pytest.raises(ForgedMessageError, match=r"the arguments of 'sample 1, size 5 as 1' were not sent"):
         verdicts.answer({**message, "name": "sample 1, size 5 as 1"})

@@ -1,4 +1,4 @@
-"""What a cell says of errors that are not results: whose fault they are."""
+"""The kinds of faults that a cell reports for errors that are not results."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from opwright.checker.kinds import Kind
 from opwright.checker.processes import worker
+from opwright.checker.runtime_table import RUNTIME_NAMES
 from opwright.checker.verdict import Cell
 from opwright.errors import BridgeError, LoadError, OpwrightError, SpecError
 
@@ -45,7 +46,7 @@ def raising(error: Exception) -> SimpleNamespace:
         (ValueError("a bug"), Kind.RUNTIME),
     ],
 )
-def test_an_error_of_a_cell_is_blamed_on_what_it_comes_from(
+def test_an_error_of_a_cell_is_attributed_to_its_origin(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch, error: Exception, kind: Kind
 ) -> None:
     monkeypatch.setattr(worker, "runtime_module", lambda _: raising(error))
@@ -56,3 +57,16 @@ def test_an_error_of_a_cell_is_blamed_on_what_it_comes_from(
     assert str(error) in failure.got
     if isinstance(error, BridgeError):
         assert failure.detail == "bridge.cpp:3:1: error: no"
+
+
+@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
+def test_no_runtime_applies_to_a_missing_gpu(
+    make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch, runtime: str
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    subject = make_subject(RIGHT, quick=True)
+    monkeypatch.setattr(subject, "device", "cuda")
+    events: list[dict[str, Any]] = []
+    worker.run_cell(subject, runtime, frozenset(), events.append)
+    cell = Cell.from_json(events[-1]["cell"])
+    assert (cell.status, cell.reason) == ("not applicable", "no GPU that this PyTorch can use")

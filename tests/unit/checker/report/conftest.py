@@ -60,7 +60,7 @@ def report() -> Report:
 
 @pytest.fixture
 def report_of() -> Callable[..., Report]:
-    """Makes a report of some failures of one cell, or of the library."""
+    """Returns a function that creates a report of failures of one cell or of the library."""
 
     def make(*failures: Failure, library: tuple[Failure, ...] = ()) -> Report:
         cells = (Cell("mine::scale", "eager", "cpu", "failed", failures=failures),) if failures else ()

@@ -16,7 +16,7 @@ VOID = {"meta", "link", "wbr"}
 
 
 class Outline(HTMLParser):
-    """What a page holds: identifiers, links to them, table headings, texts by element; refuses bad nesting."""
+    """The contents of a page: ids, links to them, table headings, and texts by element; rejects invalid nesting."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Outline(HTMLParser):
             self.texts[tag][-1] += data
 
 
-def test_every_mark_leads_to_what_is_behind_it(report: Report) -> None:
+def test_every_mark_links_to_its_details(report: Report) -> None:
     outline = Outline(page(report))
     assert outline.links["scale in eager on cpu: failed"] == "#fault-1"
     assert outline.links["scale in trace on cpu: failed"] == "#fault-1"
@@ -58,14 +58,14 @@ def test_every_mark_leads_to_what_is_behind_it(report: Report) -> None:
     assert len(outline.identifiers) == len(set(outline.identifiers))
 
 
-def test_the_marks_are_words_and_the_tables_have_headings(report: Report) -> None:
+def test_marks_are_words_and_tables_have_headings(report: Report) -> None:
     outline = Outline(page(report))
     assert {text.strip() for text in outline.texts["a"]} >= {"ok", "FAIL", "–", "skip"}
     assert outline.unscoped == []
     assert " ".join(outline.texts["h1"][0].split()) == "mine failed"
 
 
-def test_the_head_has_the_verdict_and_what_it_was_made_with(report: Report) -> None:
+def test_the_head_contains_the_verdict_and_the_environment(report: Report) -> None:
     text = page(report)
     assert "<title>mine: failed (opwright check)</title>" in text
     assert "13 of 16 cells passed, 3 failed (ignored-strides, wrong-dtype), 2 not applicable, 4 not run" in text
@@ -76,25 +76,25 @@ def test_the_head_has_the_verdict_and_what_it_was_made_with(report: Report) -> N
     assert "<dt>sanitizers</dt><dd>address</dd>" in page(dataclasses.replace(report, sanitize=("address",)))
 
 
-def test_a_fault_is_one_card_with_all_its_places(report: Report) -> None:
+def test_a_fault_is_one_card_that_lists_all_places(report: Report) -> None:
     outline = Outline(page(report))
     first, second = outline.texts["article"]
     assert "in eager; also in: trace, script" in first
     for runtime in ("eager", "trace", "script"):
         assert f"x transposed, in {runtime}" in first
     assert Kind.STRIDES.diagnosis.fix in first
-    assert "a wrong dtype is read as another" in second
+    assert "a tensor is read as the wrong dtype" in second
     assert report.cells[0].failures[0].repro in outline.texts["code"]
 
 
-def test_nothing_is_cut(report_of: Callable[..., Report]) -> None:
+def test_nothing_is_truncated(report_of: Callable[..., Report]) -> None:
     detail = "\n".join(f"frame {number}" for number in range(500))
     outline = Outline(page(report_of(Failure(Kind.SANITIZER, got="x" * 5000, detail=detail))))
     assert detail in outline.texts["pre"]
     assert "x" * 5000 in outline.texts["pre"]
 
 
-def test_everything_that_a_report_says_is_escaped() -> None:
+def test_all_text_of_a_report_is_escaped() -> None:
     evil = "<script>alert('x')</script>\"onload=\" `</code><img src=x>` \x1b[2J \udcff"
     failure = Failure(Kind.RUNTIME, evil, evil, evil, evil, evil)
     op = f"mine::f{evil}"
@@ -116,26 +116,26 @@ def test_everything_that_a_report_says_is_escaped() -> None:
     assert harmed.encode()
 
 
-def test_the_page_asks_no_network(report: Report) -> None:
+def test_the_page_does_not_use_the_network(report: Report) -> None:
     text = page(report)
     assert re.findall(r"https?:|//\w|@import|url\(", re.sub(r"^ *// .*$", "", text, flags=re.MULTILINE)) == []
     assert re.findall(r'(?:src|href)="([^"#]*)"', text) == ["data:,"]
     assert "default-src 'none'" in text
 
 
-def test_a_library_that_does_not_build_has_a_page_too(report_of: Callable[..., Report]) -> None:
+def test_a_library_that_does_not_build_has_a_page(report_of: Callable[..., Report]) -> None:
     text = page(report_of(library=(Failure(Kind.BUILD, got="cpu.cpp:3:9: error: 'z'"),)))
     assert "library mine: the library does not build" in text
     assert "<table" not in text
 
 
-def test_a_check_in_which_no_cell_ran_is_not_called_passed(report: Report) -> None:
+def test_a_check_in_which_no_cell_ran_does_not_pass(report: Report) -> None:
     waiting = tuple(cell for cell in report.cells if cell.status in {"not applicable", "not run"})
     assert "<title>mine: nothing ran (opwright check)</title>" in page(dataclasses.replace(report, cells=waiting))
 
 
-def test_a_cell_shows_its_cases_refusals_time_and_reason(report: Report) -> None:
+def test_a_cell_shows_its_cases_rejections_time_and_reason(report: Report) -> None:
     rows = [" ".join(text.split()) for text in Outline(page(report)).texts["tr"]]
     assert "export passed dynamic shapes were left out 40 12 0.0 s" in rows
     assert "host-linked not run no C++ compiler" in rows
-    assert "eager failed strides are ignored; a wrong dtype is read as another 3 0 1.2 s" in rows
+    assert "eager failed strides are ignored; a tensor is read as the wrong dtype 3 0 1.2 s" in rows

@@ -29,7 +29,7 @@ def test_each_cell_is_a_test(report: Report) -> None:
     assert {("mine.scale", "eager"), ("mine.shift", "host-aoti")} <= names
 
 
-def test_a_failed_cell_has_its_faults(report: Report) -> None:
+def test_a_failed_cell_contains_its_faults(report: Report) -> None:
     (suite,) = suites(report)
     failure = next(iter(suite)).find("failure")
     assert failure is not None
@@ -75,7 +75,7 @@ def test_each_fault_is_an_annotation_at_its_reference(
     assert "%0Agot: [0, 1, 2]%0Aexpected: [0, 3, 1]%0A" in lines[0]
 
 
-def test_an_annotation_cannot_begin_another_one(report: Report) -> None:
+def test_an_annotation_cannot_start_another_one(report: Report) -> None:
     hostile = Failure(Kind.BUILD, got="100%\n::error::forged, again: yes")
     broken = dataclasses.replace(report, cells=(), failures=(hostile,))
     (line,) = fault_annotations(broken, opwright.Library("mine"))

@@ -36,7 +36,7 @@ def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
     return Console(file=stream, width=100, force_terminal=terminal, _environ={"TERM": "xterm"}), stream
 
 
-def test_elsewhere_than_on_a_terminal_nothing_is_printed() -> None:
+def test_nothing_is_printed_without_a_terminal() -> None:
     quiet, stream = console()
     checked(quiet)
     assert stream.getvalue() == ""
@@ -53,7 +53,7 @@ def test_verbose_prints_a_line_for_each_cell() -> None:
         ]
 
 
-def test_devices_are_named_where_there_are_several() -> None:
+def test_devices_are_shown_if_there_are_several() -> None:
     loud, stream = console()
     cells = [Cell("trap::f", "eager", device, "passed", seconds=1) for device in ("cpu", "cuda")]
     checked(loud, verbose=True, cells=cells)
@@ -63,7 +63,7 @@ def test_devices_are_named_where_there_are_several() -> None:
     ]
 
 
-def test_a_terminal_shows_what_runs_and_is_clean_afterwards() -> None:
+def test_a_terminal_shows_running_cells_and_is_clean_afterwards() -> None:
     live, stream = console(terminal=True)
     with CheckProgress("trap", live) as progress:
         progress.start([(cell.op, cell.runtime, cell.device) for cell in CELLS])

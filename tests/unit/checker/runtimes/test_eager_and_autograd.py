@@ -1,4 +1,4 @@
-"""What eager mode and autograd find in operators that exist in Python alone."""
+"""The faults that eager mode and autograd find in operators that exist only in Python."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def cell(subject: Subject, runtime: Any, *died_of: str) -> Cell:
 
 
 @pytest.mark.parametrize("runtime", [eager, autograd])
-def test_a_right_operator_passes(make_subject: MakeSubject, runtime: Any) -> None:
+def test_a_correct_operator_passes(make_subject: MakeSubject, runtime: Any) -> None:
     passed = cell(make_subject(RIGHT + SAMPLES, quick=True), runtime)
     assert passed.failures == ()
     assert passed.cases > 5
@@ -49,37 +49,35 @@ def test_a_right_operator_passes(make_subject: MakeSubject, runtime: Any) -> Non
     [
         ("    x.add_(1)\n    return x.clone()", Kind.WRITES_INPUT, "the call changed x"),
         (
-            # Without poison all of y is written: what old memory holds may be NaN as well.
+            # Without poison, all of y is written, because old memory may contain NaN too.
             "    y = torch.empty_like(x)\n    y[: 99 - 90 * torch.get_deterministic_debug_mode()] = 1\n    return y",
             Kind.UNINITIALISED,
-            "with which fresh memory was filled",
+            "with which new memory was filled",
         ),
         ("    raise ValueError('it takes nothing')", Kind.REFERENCE, "ValueError: it takes nothing"),
     ],
 )
-def test_eager_mode_names_what_it_finds(make_subject: MakeSubject, reference: str, kind: Kind, got: str) -> None:
+def test_eager_mode_names_each_fault(make_subject: MakeSubject, reference: str, kind: Kind, got: str) -> None:
     subject = make_subject(f"@library.op\ndef f(x: Tensor) -> Tensor:\n{reference}\n{SAMPLES}", quick=True)
     found = {failure.kind: failure for failure in cell(subject, eager).failures}
     assert got in found[kind].got
     assert found[kind].case == "sample 1"
 
 
-def test_after_a_process_died_its_case_two_variations_and_threads_are_left_out(make_subject: MakeSubject) -> None:
+def test_after_a_crash_its_case_two_variations_and_threads_are_skipped(make_subject: MakeSubject) -> None:
     subject = make_subject(RIGHT + SAMPLES, quick=True)
     (asked,) = [case for case in subject.varied if case.name == "sample 1, size 40 as 17"]
     whole, rest = cell(subject, eager), cell(subject, eager, asked.name)
-    # A variation of what ends the process would only end it again.
-    # With several threads, its end would not show that they disturb each other: two steps for each of two calls.
+    # Variations of a case that crashes would only crash again.
+    # A crash with several threads would not show that they interfere: two steps for each of two calls.
     assert rest.cases == whole.cases - 1 - len(list(subject.pairs())) - 4
 
 
-def test_why_there_is_no_large_call_is_noted(make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_explains_why_there_is_no_large_call(make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opwright.checker.cases.large.bytes_free", lambda device: 0)
     noted = cell(make_subject(RIGHT + SAMPLES, quick=True, large=True), eager)
     assert noted.status == "passed"
-    assert noted.reason.startswith(
-        "no call with more than 2^31 bytes was tried: that takes 12.0 GiB of memory, 0.0 GiB"
-    )
+    assert noted.reason.startswith("no call with more than 2^31 bytes was tried: it needs 12.0 GiB of memory, 0.0 GiB")
 
 
 SUBSET = """
@@ -110,7 +108,7 @@ def test_a_backward_that_raises_is_found(make_subject: MakeSubject) -> None:
     assert failure.got == "ValueError: none"
 
 
-def test_gradients_that_round_anew_in_each_call_are_right(make_subject: MakeSubject) -> None:
+def test_gradients_that_round_differently_in_each_call_are_correct(make_subject: MakeSubject) -> None:
     text = """
 calls = []
 @library.op
@@ -135,7 +133,7 @@ def f(x: Tensor) -> Tensor:
         ),
     ],
 )
-def test_autograd_says_where_it_does_not_apply(make_subject: MakeSubject, text: str, reason: str) -> None:
+def test_autograd_reports_why_it_does_not_apply(make_subject: MakeSubject, text: str, reason: str) -> None:
     assert autograd.why_not(make_subject(text + SAMPLES, quick=True)).startswith(reason)
 
 
@@ -145,22 +143,22 @@ def test_autograd_does_not_apply_if_no_sample_has_a_declared_gradient(make_subje
     assert reason == "no sample has a floating-point tensor where op.py declares a gradient: x"
 
 
-def test_a_reference_that_autograd_cannot_follow_is_a_fault_where_the_gradient_is_derived_from_it(
+def test_a_reference_that_autograd_cannot_track_is_a_fault_if_the_gradient_is_derived_from_it(
     make_subject: MakeSubject,
 ) -> None:
     body = "def f(x: Tensor) -> Tensor:\n    return torch.from_numpy(x.detach().numpy() * 2)\n"
     (fault,) = cell(make_subject(f"@library.op\n{body}{SAMPLES}", quick=True), autograd).failures
     assert fault.kind is Kind.REFERENCE
-    assert fault.expected.startswith("a reference that autograd can track, or a native backward")
+    assert fault.expected.startswith("a reference that autograd can track, a native backward")
 
 
-def test_only_what_is_declared_differentiable_is_compared(make_subject: MakeSubject) -> None:
+def test_only_declared_gradients_are_compared(make_subject: MakeSubject) -> None:
     passed = cell(make_subject(SUBSET, quick=True), autograd)
     assert passed.failures == ()
-    assert passed.reason == "y without a gradient: op.py does not declare it as differentiable"
+    assert passed.reason == "no gradient for y: op.py does not declare it as differentiable"
     wrong = "\n@f.backward(saves=('x',))\ndef f_backward(grad: Tensor, x: Tensor) -> Tensor:\n    return grad * x\n"
     (failure,) = cell(make_subject(SUBSET + wrong, quick=True), autograd).failures
-    assert failure.got.startswith("the reference of f_backward returns as the gradient of x: ")
+    assert failure.got.startswith("the gradient of x that the reference of f_backward returns: ")
 
 
 WITHOUT_DERIVATIVE = """
@@ -193,7 +191,7 @@ def test_a_reference_whose_gradient_silently_disappears_is_a_fault(
     text = WITHOUT_DERIVATIVE.format(number=number, below=below)
     (fault,) = cell(make_subject(text + SAMPLES, quick=True), autograd).failures
     assert fault.kind is Kind.REFERENCE
-    assert fault.got.startswith("the reference depends on x, but its results have no graph to x: an operator without a")
+    assert fault.got.startswith("the reference depends on x, but the graph of its results does not contain x: ")
     assert fault.expected.startswith("a reference in plain PyTorch")
     assert "differentiable=() if there is no gradient" in fault.expected
 
@@ -218,12 +216,12 @@ def test_each_argument_whose_gradient_disappears_is_named(make_subject: MakeSubj
         "torch.zeros_like(x)",
     ],
 )
-def test_a_reference_that_only_changes_in_steps_has_a_gradient_of_zero(make_subject: MakeSubject, body: str) -> None:
+def test_a_piecewise_constant_reference_has_a_gradient_of_zero(make_subject: MakeSubject, body: str) -> None:
     subject = make_subject(f"@library.op\ndef f(x: Tensor) -> Tensor:\n    return {body}\n{SAMPLES}", quick=True)
     assert untracked(subject.op, subject.samples[0].fresh, ["x"]) == []
 
 
-def test_growth_of_memory_that_nobody_can_see_is_noted(
+def test_a_note_reports_that_memory_growth_cannot_be_measured(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leaks, "bytes_in_use", lambda: None)

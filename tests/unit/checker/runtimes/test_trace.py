@@ -1,4 +1,4 @@
-"""What a check finds in a recorded graph of an operator."""
+"""The check of a recorded graph of an operator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _(make):
 
 
 @pytest.mark.parametrize(("scale", "is_run"), [("3", True), ("int(make.randint(0, 2**40, 1))", False)])
-def test_a_graph_is_run_with_other_numbers_only_if_its_constants_are_the_same(
+def test_a_graph_runs_on_other_numbers_only_if_its_constants_are_the_same(
     make_subject: MakeSubject, scale: str, *, is_run: bool
 ) -> None:
     steps: list[str] = []

@@ -1,4 +1,4 @@
-"""What a check finds in an operator's own rule for `torch.vmap`."""
+"""The faults that a check finds in an operator's own rule for `torch.vmap`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def rule(first: str = "pass") -> str:
     return OPERATOR + RULE.format(first=first)
 
 
-def test_a_right_rule_passes(make_subject: MakeSubject) -> None:
+def test_a_correct_rule_passes(make_subject: MakeSubject) -> None:
     passed, steps = cell(make_subject, rule())
     assert passed.failures == ()
     assert "sample 1, vmap of vmap" in steps
@@ -122,7 +122,7 @@ def test_a_rule_that_is_wrong_for_an_option_is_found(make_subject: MakeSubject) 
 TAKE = """
 @library.op(vmap=True, differentiable=("x",))
 def f(x: Tensor, at: Tensor) -> Tensor:
-    # -1 stands for zero.
+    # -1 represents zero.
     return torch.cat([x.new_zeros(1), x]).index_select(0, at.flatten() + 1).view(at.shape)
 
 @f.vmap
@@ -150,20 +150,20 @@ def test_a_rule_that_is_wrong_for_other_integers_is_found(make_subject: MakeSubj
 @pytest.mark.parametrize(
     "right", ["if dim < 0: dim += x.dim() - 1", "if dim < 0: raise ValueError(f'dim must be at least 0, got {dim}')"]
 )
-def test_a_rule_may_reject_what_no_sample_has(make_subject: MakeSubject, right: str) -> None:
+def test_a_rule_may_reject_inputs_unlike_all_samples(make_subject: MakeSubject, right: str) -> None:
     passed, steps = cell(make_subject, ALONG.format(right))
     assert passed.failures == ()
     assert "sample 1, dim=-1, batches last" in steps
 
 
-def test_a_rule_that_returns_another_shape_for_no_calls_is_found(make_subject: MakeSubject) -> None:
+def test_a_rule_that_returns_another_shape_for_an_empty_batch_is_found(make_subject: MakeSubject) -> None:
     wrong = "if info.batch_size == 0:\n        return x.new_empty(1, 4, 6), 0"
     failed, _ = cell(make_subject, rule(wrong))
     assert failed.failures[0].got == "results of shapes [(1, 4, 6)]"
 
 
 @pytest.mark.parametrize(("quick", "count"), [(True, 10), (False, 32)])
-def test_the_ways_to_map_are_bounded_and_have_none_everywhere(
+def test_the_mappings_are_bounded_and_share_or_map_each_tensor(
     make_subject: MakeSubject, quick: bool, count: int
 ) -> None:
     subject = make_subject(OPERATOR, quick=quick)

@@ -26,14 +26,14 @@ def engine(work: Work, workers: int | None = None) -> LocalEngine:
     return LocalEngine(Path("bundle"), work, lambda _, __: None, workers=workers)
 
 
-def test_a_bundle_for_gpus_is_refused_where_there_is_none(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
+def test_a_bundle_for_gpus_is_rejected_on_a_machine_without_one(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
     monkeypatch.setattr("opwright.scale.engines.local.gpus", tuple)
-    with pytest.raises(MapError, match="the bundle was made for a GPU, and there is none here: run the map where"):
+    with pytest.raises(MapError, match="the bundle was made for a GPU, and this machine has none: run the map on"):
         engine(work)
 
 
 @pytest.mark.parametrize(("asked", "taken"), [(None, ["4", "7"]), (1, ["4"]), (3, ["4", "7", "4"])])
-def test_there_is_a_worker_on_each_gpu_and_more_of_them_take_turns(
+def test_each_gpu_has_a_worker_and_further_workers_share_them(
     monkeypatch: pytest.MonkeyPatch, work: Work, asked: int | None, taken: list[str]
 ) -> None:
     class FakeRunner:

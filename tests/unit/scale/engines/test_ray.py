@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FakeCluster:
-    """Stands for the module `ray`, connected to a cluster that has these resources."""
+    """Replaces the module `ray`, connected to a cluster with these resources."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **resources: float) -> None:
         self.is_shut_down = False
@@ -40,18 +40,20 @@ def workers(work: Work, asked: int | None = None) -> int:
     return RayEngine(Path("bundle"), work, lambda _, __: None, workers=asked).workers
 
 
-def test_there_are_as_many_workers_as_gpus(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
+def test_there_is_a_worker_for_each_gpu(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
     FakeCluster(monkeypatch, CPU=64.0, GPU=4.0)
     assert workers(work) == 4
 
 
-def test_a_cluster_without_a_gpu_is_refused_and_let_go(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
+def test_a_cluster_without_a_gpu_is_rejected_and_disconnected(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
     cluster = FakeCluster(monkeypatch, CPU=64.0)
-    with pytest.raises(MapError, match="the bundle was made for a GPU, and the Ray cluster has none: use one that has"):
+    with pytest.raises(
+        MapError, match="the bundle was made for a GPU, and the Ray cluster has none: use a cluster with GPUs"
+    ):
         workers(work)
     assert cluster.is_shut_down
 
 
-def test_a_cluster_may_get_its_gpus_later(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
+def test_a_cluster_may_add_its_gpus_later(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
     FakeCluster(monkeypatch, CPU=64.0)
     assert workers(work, 8) == 8

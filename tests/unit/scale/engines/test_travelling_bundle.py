@@ -1,4 +1,4 @@
-"""A bundle that comes to a machine where it is not: unpacked once, whole, and only where it belongs to this user."""
+"""A bundle on a machine that lacks it is unpacked once, completely, and only into a folder of this user."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANIFEST = '{"files": {"lib/ops.so": {"bytes": 4}}}'
 
 @pytest.fixture
 def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was taken out of the object store: here packed bundles are their own references."""
+    """The bundles read from the object store, in which packed bundles are their own references."""
     taken: list[Any] = []
 
     def get(packed: bytes) -> bytes:
@@ -36,7 +36,7 @@ def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.fixture
 def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TravellingBundle:
-    """A bundle that is on another machine; copies go to a folder of the test."""
+    """A bundle on another machine; copies go to a folder of the test."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "temporary"))
     folder = tmp_path / "bundle"
@@ -50,12 +50,12 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TravellingBundle:
     return TravellingBundle(folder, digest, packed.getvalue())
 
 
-def test_where_it_is_already_nothing_is_copied(bundle: TravellingBundle, unpacked: list[Any]) -> None:
+def test_nothing_is_copied_if_the_bundle_is_there(bundle: TravellingBundle, unpacked: list[Any]) -> None:
     assert bundle.here() == bundle.folder
     assert unpacked == []
 
 
-def test_elsewhere_it_is_unpacked_once(bundle: TravellingBundle, unpacked: list[Any]) -> None:
+def test_a_missing_bundle_is_unpacked_once(bundle: TravellingBundle, unpacked: list[Any]) -> None:
     shutil.rmtree(bundle.folder)
     with ThreadPoolExecutor(4) as workers:
         copies = {*workers.map(lambda _: bundle.here(), range(8))}
@@ -75,19 +75,19 @@ def test_a_copy_that_has_lost_a_file_is_unpacked_again(
     assert len(unpacked) == 2
 
 
-def test_another_bundle_at_its_place_is_not_taken_for_it(bundle: TravellingBundle, unpacked: list[Any]) -> None:
+def test_another_bundle_at_its_path_is_not_used(bundle: TravellingBundle, unpacked: list[Any]) -> None:
     (bundle.folder / "manifest.json").write_text('{"format": 3}')
     assert bundle.here() != bundle.folder
     assert len(unpacked) == 1
 
 
-def test_a_folder_of_somebody_else_is_refused(
+def test_a_folder_of_another_user_is_rejected(
     bundle: TravellingBundle, unpacked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.rmtree(bundle.folder)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / "temporary" / f"opwright-bundles-{os.getuid()}").symlink_to(elsewhere)
-    with pytest.raises(MapError, match=r"belongs to somebody else: remove it, or set TMPDIR"):
+    with pytest.raises(MapError, match=r"belongs to another user: remove it, or set TMPDIR"):
         bundle.here()
     assert unpacked == []

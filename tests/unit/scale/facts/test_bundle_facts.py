@@ -20,7 +20,7 @@ ROWS, TWO = Dimension(1, 16), Dimension(2, 16)
 
 @dataclass
 class Shipped:
-    """A folder with a manifest of one's choice, and with goldens."""
+    """A folder with a given manifest, and with goldens."""
 
     folder: Path
     manifest: Manifest
@@ -94,7 +94,7 @@ def test_the_facts_are_those_of_the_manifest(ship: Ship) -> None:
         ([], [(None,)], [(0, 2)], 1),
     ],
 )
-def test_rows_run_together_where_inputs_and_outputs_have_a_dimension_for_them(
+def test_rows_run_together_if_inputs_and_outputs_have_a_row_dimension(
     ship: Ship,
     inputs: list[Dims],
     outputs: list[tuple[int | None, ...]],
@@ -112,7 +112,7 @@ def test_rows_run_together_where_inputs_and_outputs_have_a_dimension_for_them(
     ("dims", "shape"),
     [((None, 5), (1, 5)), ((None, None), None), ((4, 5), (4, 5)), ((), ()), ((None,), (1,)), ((3, None), None)],
 )
-def test_an_output_whose_first_size_follows_the_rows_has_one_for_each_row(
+def test_an_output_whose_first_size_follows_the_rows_has_one_entry_per_row(
     ship: Ship, dims: tuple[int | None, ...], shape: tuple[int, ...] | None
 ) -> None:
     shipped = ship([(ROWS, 3)], [dims])
@@ -120,15 +120,15 @@ def test_an_output_whose_first_size_follows_the_rows_has_one_for_each_row(
     assert facts_of(shipped).outputs[0].shape == shape
 
 
-def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_manifest_is_rejected(tmp_path: Path) -> None:
     text = (
-        f"{tmp_path} is not a bundle: manifest.json cannot be read (No such file or directory). `opwright ship` makes"
+        f"{tmp_path} is not a bundle: manifest.json cannot be read (No such file or directory). `opwright ship` creates"
     )
-    with pytest.raises(BundleError, match=f"^{re.escape(text)} bundles$"):
+    with pytest.raises(BundleError, match=f"^{re.escape(text)} one$"):
         read_facts(tmp_path)
 
 
-def test_a_golden_that_has_changed_is_not_read(ship: Ship) -> None:
+def test_a_changed_golden_is_not_read(ship: Ship) -> None:
     shipped = ship([(ROWS, 3)], [(None, 5)])
     path = shipped.golden([(2, 3)], [(2, 5)])
     path.write_bytes(path.read_bytes() + b" ")
@@ -136,12 +136,12 @@ def test_a_golden_that_has_changed_is_not_read(ship: Ship) -> None:
         facts_of(shipped)
     path.unlink()
     with pytest.raises(
-        BundleError, match=f"^{path} cannot be read: No such file or directory. Copy the bundle again, whole$"
+        BundleError, match=f"^{path} cannot be read: No such file or directory. Copy the whole bundle again$"
     ):
         facts_of(shipped)
 
 
-def test_a_golden_with_too_few_outputs_is_refused(ship: Ship) -> None:
+def test_a_golden_with_too_few_outputs_is_rejected(ship: Ship) -> None:
     shipped = ship([(ROWS, 3)], [(None, 5), (None, 5)])
     path = shipped.golden([(2, 3)], [(2, 5)])
     with pytest.raises(BundleError, match=f"^{path} has 1 inputs and 1 outputs, unlike the model: ship it again$"):

@@ -19,7 +19,7 @@ from opwright.scale.facts.golden_sizes import golden_sizes
 
 @pytest.fixture(scope="session")
 def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `opwright ship` writes."""
+    """A golden as `opwright ship` writes it."""
     path = tmp_path_factory.mktemp("golden") / "0.pt"
     inputs = [torch.zeros(2, 3), torch.zeros((), dtype=torch.int64), torch.zeros(4, 1)[:, 0], torch.zeros(0, 2)]
     torch.save((inputs, [torch.zeros(2, 5, dtype=torch.bfloat16)], {}), path)
@@ -33,7 +33,8 @@ def archive(path: Path, content: bytes, name: str = "a/data.pkl") -> Path:
 
 
 def refused(path: Path) -> None:
-    text = rf"^{re.escape(str(path))} is not a golden as docs/format\.md describes it \(.*\): ship the model again$"
+    page = r"docs/reference/format\.md"
+    text = rf"^{re.escape(str(path))} is not a golden as {page} describes it \(.*\): ship the model again$"
     with pytest.raises(BundleError, match=text):
         golden_sizes(path)
 
@@ -43,7 +44,7 @@ def test_sizes_are_those_of_inputs_and_outputs(golden: Path) -> None:
 
 
 class _Runs:
-    """Writes a file when it is unpickled."""
+    """Creates a folder when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -53,7 +54,7 @@ class _Runs:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_a_pickle_that_would_run_something_does_not(tmp_path: Path, protocol: int) -> None:
+def test_a_pickle_that_would_run_code_does_not(tmp_path: Path, protocol: int) -> None:
     harmful = pickle.dumps(([_Runs(tmp_path / "made")], [], {}), protocol)
     pickle.loads(harmful)
     (tmp_path / "made").rmdir()
@@ -77,11 +78,11 @@ def test_a_pickle_that_would_run_something_does_not(tmp_path: Path, protocol: in
         b"I" + b"9" * 10_000 + b"\n.",
     ],
 )
-def test_what_is_no_golden_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_content_that_is_not_a_golden_is_rejected(tmp_path: Path, content: bytes) -> None:
     refused(archive(tmp_path / "0.pt", content))
 
 
-def test_an_archive_without_a_pickle_or_with_several_is_refused(tmp_path: Path) -> None:
+def test_an_archive_with_no_pickle_or_several_is_rejected(tmp_path: Path) -> None:
     refused(archive(tmp_path / "0.pt", b"", "a/other"))
     archive(tmp_path / "1.pt", pickle.dumps(([], [], {})))
     with zipfile.ZipFile(tmp_path / "1.pt", "a") as file:
@@ -92,7 +93,7 @@ def test_an_archive_without_a_pickle_or_with_several_is_refused(tmp_path: Path) 
     refused(tmp_path / "2.pt")
 
 
-def test_a_golden_that_is_cut_off_is_refused(golden: Path, tmp_path: Path) -> None:
+def test_a_truncated_golden_is_rejected(golden: Path, tmp_path: Path) -> None:
     whole = golden.read_bytes()
     for length in range(0, len(whole), 101):
         (tmp_path / "0.pt").write_bytes(whole[:length])
@@ -101,7 +102,7 @@ def test_a_golden_that_is_cut_off_is_refused(golden: Path, tmp_path: Path) -> No
 
 @settings(max_examples=300)
 @given(st.data())
-def test_a_damaged_golden_is_refused_or_has_sizes(golden: Path, data: st.DataObject) -> None:
+def test_a_damaged_golden_is_rejected_or_has_sizes(golden: Path, data: st.DataObject) -> None:
     content = bytearray(golden.read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
@@ -114,7 +115,7 @@ def test_a_damaged_golden_is_refused_or_has_sizes(golden: Path, data: st.DataObj
     assert all(isinstance(size, int) for sizes in (*inputs, *outputs) for size in sizes)
 
 
-def test_an_archive_that_needs_a_password_is_refused(tmp_path: Path) -> None:
+def test_an_archive_that_needs_a_password_is_rejected(tmp_path: Path) -> None:
     path = archive(tmp_path / "0.pt", pickle.dumps(([], [], {})))
     content = bytearray(path.read_bytes())
     for signature, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
@@ -123,7 +124,7 @@ def test_an_archive_that_needs_a_password_is_refused(tmp_path: Path) -> None:
     refused(path)
 
 
-def test_an_archive_that_is_packed_in_an_unknown_manner_is_refused(tmp_path: Path) -> None:
+def test_an_archive_with_an_unknown_compression_is_rejected(tmp_path: Path) -> None:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("a/data.pkl", pickle.dumps(([], [], {})))

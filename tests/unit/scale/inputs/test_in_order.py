@@ -18,7 +18,7 @@ def test_a_few_names_are_sorted_by_their_bytes(names: list[bytes]) -> None:
 
 
 @given(NAMES)
-def test_many_names_are_sorted_just_so(names: list[bytes]) -> None:
+def test_many_names_are_sorted_in_the_same_way(names: list[bytes]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_IN_MEMORY", 2)
         assert [os.fsencode(name) for name in in_order(map(os.fsdecode, names))] == sorted(names)
@@ -30,7 +30,7 @@ def test_names_are_sorted_whether_they_fit_in_memory_or_not(count: int) -> None:
     assert list(in_order(iter(names))) == sorted(names, key=os.fsencode)
 
 
-def test_the_first_names_can_be_taken_alone() -> None:
+def test_the_first_names_can_be_read_alone() -> None:
     names = in_order(str(number) for number in range(30_000))
     assert next(names) == "0"
     names.close()  # type: ignore[attr-defined]  # it is a generator

@@ -19,7 +19,7 @@ def listed(folder: Path, name: str, content: bytes | str) -> list[Item]:
     return list(items_of_list(str(path)))
 
 
-def test_each_line_is_a_path_from_the_folder_of_the_list_on(tmp_path: Path) -> None:
+def test_each_line_is_a_path_relative_to_the_folder_of_the_list(tmp_path: Path) -> None:
     text = "a.npy\n\n  b c.npy \r\n/abs/d.npy\ns3://bucket/e.npy\nlast.npy"
     names = [item.input for item in listed(tmp_path, "list.txt", text)]
     assert names == [
@@ -31,7 +31,7 @@ def test_each_line_is_a_path_from_the_folder_of_the_list_on(tmp_path: Path) -> N
     ]
 
 
-def test_a_list_in_this_folder_has_paths_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_in_the_current_folder_leaves_paths_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("list.txt").write_text("a.npy\n")
     assert list(items_of_list("list.txt")) == [Item("a.npy")]
@@ -41,7 +41,7 @@ def test_paths_need_not_be_utf_8(tmp_path: Path) -> None:
     assert listed(tmp_path, "list.txt", b"\xff.npy\n") == [Item(f"{tmp_path}/\udcff.npy")]
 
 
-def test_an_empty_list_has_nothing(tmp_path: Path) -> None:
+def test_an_empty_list_has_no_inputs(tmp_path: Path) -> None:
     assert listed(tmp_path, "list.txt", "\n \n") == []
 
 
@@ -77,7 +77,7 @@ def test_each_line_is_a_request_with_a_file_for_each_input(tmp_path: Path) -> No
     ],
 )
 @pytest.mark.parametrize("is_here", [False, True])
-def test_a_line_that_is_no_request_is_refused_with_its_place(
+def test_a_line_that_is_not_a_request_is_rejected_with_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, is_here: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -87,14 +87,14 @@ def test_a_line_that_is_no_request_is_refused_with_its_place(
         list(items_of_list(path))
 
 
-def test_a_request_without_files_is_refused(tmp_path: Path) -> None:
+def test_a_request_without_files_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(
         MapError, match=rf"^line 1 of {tmp_path}/list.jsonl names no file: expected one for each input$"
     ):
         listed(tmp_path, "list.jsonl", '{"inputs": {}}')
 
 
-def test_a_list_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_a_list_that_cannot_be_read_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "list.txt").mkdir()
     with pytest.raises(MapError, match=rf"^the list {tmp_path}/list.txt cannot be read: Is a directory$"):
         list(items_of_list(f"{tmp_path}/list.txt"))

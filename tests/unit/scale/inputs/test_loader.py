@@ -31,7 +31,7 @@ def loader(facts: BundleFacts, tmp_path: Path) -> Iterator[Loader]:
     made.close()
 
 
-def test_what_the_host_can_read_is_left_to_it(loader: Loader) -> None:
+def test_files_that_the_host_can_read_are_passed_as_paths(loader: Loader) -> None:
     items = [
         Item("a.npy"),
         Item("é ü.jpg"),
@@ -43,13 +43,13 @@ def test_what_the_host_can_read_is_left_to_it(loader: Loader) -> None:
         {"x": "a.npy"},
         {"x": "é ü.jpg"},
         {"": "b.npz"},
-        {"x": "B.NPZ"},  # as `opwright run` has it
+        {"x": "B.NPZ"},  # as in `opwright run`
         {"x": "a", "y": "b"},
     ]
 
 
 @pytest.mark.parametrize("name", [b"\xff.npy", b"a\nb.npy", b"tab\t.npy", "a\u00a0b.npy".encode()])
-def test_a_file_whose_name_is_no_text_is_read_here(loader: Loader, tmp_path: Path, name: bytes) -> None:
+def test_a_file_whose_name_is_not_printable_text_is_read_here(loader: Loader, tmp_path: Path, name: bytes) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_bytes(b"content")
     assert list(loader.rows([Item(os.fsdecode(name))])) == [{"x": b"content"}]
 
@@ -64,7 +64,9 @@ def test_a_file_whose_name_is_no_text_is_read_here(loader: Loader, tmp_path: Pat
         ("\t/..", r"the input file \t/.. cannot be read: No such file or directory"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_a_failure_of_one_line(loader: Loader, name: str, message: str) -> None:
+def test_a_file_that_cannot_be_read_is_a_failure_with_a_one_line_message(
+    loader: Loader, name: str, message: str
+) -> None:
     assert list(loader.rows([Item(name)])) == [Failure("input_unreadable", message)]
 
 
@@ -74,12 +76,12 @@ def test_a_row_of_a_table_has_its_values(loader: Loader, tmp_path: Path) -> None
     items = [Item("t.parquet#0", None, "t.parquet", 0), Item("t.parquet#1", None, "t.parquet", 1)]
     assert list(loader.rows(items)) == [
         {"x": b"abc"},
-        Failure("input_unreadable", "t.parquet#1: the column x holds no value"),
+        Failure("input_unreadable", "t.parquet#1: the column x has no value"),
     ]
 
 
 class Remote:
-    """A file system elsewhere, which answers as often as it is told to."""
+    """A remote file system that returns the given answers in turn."""
 
     def __init__(self, answers: dict[str, list[Any]]) -> None:
         self.answers = answers
@@ -109,24 +111,22 @@ def test_a_remote_file_that_does_not_exist_is_a_failure(loader: Loader, monkeypa
     assert list(loader.rows([Item("s3://b/a")])) == [Failure("input_unreadable", message)]
 
 
-def test_a_store_that_fails_for_a_while_is_asked_again(loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_fails_temporarily_is_tried_again(loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PAUSES_S", (0.0, 0.0, 0.0))
     answers = [RuntimeError("not now"), OSError(5, "Input/output error"), b"content"]
     monkeypatch.setattr(module, "file_system", Remote({"s3://b/a": answers}))
     assert list(loader.rows([Item("s3://b/a")])) == [{"x": b"content"}]
 
 
-def test_a_store_that_answers_no_more_stops_the_map(loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_stops_responding_stops_the_map(loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PAUSES_S", (0.0, 0.0))
     monkeypatch.setattr(module, "file_system", Remote({"s3://b/a": [RuntimeError("not\nnow")] * 2}))
-    text = r"^s3://b/a cannot be read: not now\. Resume the map when its file system answers again$"
+    text = r"^s3://b/a cannot be read: not now\. Resume the map when its file system responds again$"
     with pytest.raises(MapError, match=text):
         list(loader.rows([Item("s3://b/a")]))
 
 
-def test_a_file_that_is_denied_is_a_failure_while_others_can_be_read(
-    loader: Loader, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_denied_file_is_a_failure_if_others_can_be_read(loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
     answers: dict[str, list[Any]] = {"s3://b/a": [b"content", b"c"], "s3://b/b": [PermissionError("Forbidden")]}
     monkeypatch.setattr(module, "file_system", Remote(answers))
     assert list(loader.rows([Item("s3://b/a")])) == [{"x": b"content"}]
@@ -134,7 +134,7 @@ def test_a_file_that_is_denied_is_a_failure_while_others_can_be_read(
     assert list(loader.rows([Item("s3://b/b")])) == [Failure("input_unreadable", message)]
 
 
-def test_credentials_that_have_expired_stop_the_map(loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_credentials_stop_the_map(loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
     expired = PermissionError("The token has expired")
     monkeypatch.setattr(module, "_PAUSES_S", (0.0,))
     answers: dict[str, list[Any]] = {"s3://b/a": [b"content", expired], "s3://b/b": [expired]}
@@ -144,12 +144,14 @@ def test_credentials_that_have_expired_stop_the_map(loader: Loader, monkeypatch:
         list(loader.rows([Item("s3://b/b")]))
 
 
-def test_a_model_without_a_name_for_its_archive_takes_the_first_input(facts: BundleFacts, tmp_path: Path) -> None:
+def test_a_file_is_passed_to_the_first_input(facts: BundleFacts, tmp_path: Path) -> None:
     two = replace(facts, inputs=(replace(facts.inputs[0], name="image"), *facts.inputs))
     assert list(Loader(two, tmp_path).rows([Item("a.jpg")])) == [{"image": "a.jpg"}]
 
 
-def test_a_read_that_never_ends_is_not_waited_for_once_stopped(loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_loader_does_not_wait_for_a_read_that_never_ends(
+    loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked, ended = threading.Event(), threading.Event()
 
     class Silent:

@@ -42,18 +42,18 @@ def refusal(folder: Path, one: object, kind: object = None) -> str:
     return str(caught.value)
 
 
-def test_a_text_is_a_path_from_the_folder_of_the_table_on(tmp_path: Path) -> None:
+def test_a_string_is_a_path_relative_to_the_folder_of_the_table(tmp_path: Path) -> None:
     assert value(tmp_path, "a.npy") == f"{tmp_path}/a.npy"
     assert value(tmp_path, "/a.npy") == "/a.npy"
     assert value(tmp_path, "s3://b/a.npy") == "s3://b/a.npy"
     assert value(tmp_path, "a.npy", pa.large_string()) == f"{tmp_path}/a.npy"
 
 
-def test_a_category_is_the_text_that_it_stands_for(tmp_path: Path) -> None:
+def test_a_category_is_the_string_that_it_represents(tmp_path: Path) -> None:
     assert value(tmp_path, "a.npy", pa.dictionary(pa.int8(), pa.string())) == f"{tmp_path}/a.npy"
 
 
-def test_bytes_are_what_a_file_would_hold(tmp_path: Path) -> None:
+def test_binary_values_are_the_bytes_of_a_file(tmp_path: Path) -> None:
     assert value(tmp_path, b"\x89PNG\0") == b"\x89PNG\0"
     assert value(tmp_path, b"\x89PNG\0", pa.large_binary()) == b"\x89PNG\0"
     assert value(tmp_path, b"\x89PNG\0", pa.binary(5)) == b"\x89PNG\0"
@@ -63,7 +63,7 @@ def test_a_picture_of_datasets_is_its_bytes_or_else_its_path(tmp_path: Path) -> 
     kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     assert value(tmp_path, {"bytes": b"abc", "path": "a.jpg"}, kind) == b"abc"
     assert value(tmp_path, {"bytes": None, "path": "a.jpg"}, kind) == f"{tmp_path}/a.jpg"
-    assert refusal(tmp_path, {"bytes": None, "path": None}, kind) == "the column x holds no value"
+    assert refusal(tmp_path, {"bytes": None, "path": None}, kind) == "the column x has no value"
 
 
 @pytest.mark.parametrize("kind", [pa.list_, pa.large_list, lambda item: pa.list_(item, 2)])
@@ -73,7 +73,7 @@ def test_a_list_is_an_array_of_its_dtype(tmp_path: Path, kind: Any, dtype: str) 
     numbers = pa.bool_() if dtype == "bool" else pa.from_numpy_dtype(np.dtype(dtype))
     made = array(tmp_path, list(expected), kind(numbers))
     assert made.dtype == expected.dtype
-    assert made.tolist() == [expected.tolist()]  # with a dimension of its own for the row
+    assert made.tolist() == [expected.tolist()]  # with a row dimension
 
 
 def test_lists_of_lists_have_the_rank_of_the_input(tmp_path: Path) -> None:
@@ -99,12 +99,12 @@ def test_a_number_is_an_array_without_dimensions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.list_(pa.float32()), pa.float32()])
-def test_a_row_without_a_value_says_so(tmp_path: Path, kind: Any) -> None:
-    assert refusal(tmp_path, None, kind) == "the column x holds no value"
+def test_a_row_without_a_value_is_reported(tmp_path: Path, kind: Any) -> None:
+    assert refusal(tmp_path, None, kind) == "the column x has no value"
 
 
-def test_no_value_within_a_list_is_not_taken_for_a_nan(tmp_path: Path) -> None:
-    message = f"the column x holds a list without a value at some places: {REFUSED}"
+def test_a_missing_value_in_a_list_is_not_converted_to_nan(tmp_path: Path) -> None:
+    message = f"the column x holds a list with missing values: {REFUSED}"
     assert refusal(tmp_path, [1.0, None], pa.list_(pa.float32())) == message
     assert refusal(tmp_path, [1.0, None], pa.list_(pa.float32(), 2)) == message
     assert refusal(tmp_path, [[1.0], None], pa.list_(pa.list_(pa.float32()))) == message
@@ -120,7 +120,7 @@ def test_no_value_within_a_list_is_not_taken_for_a_nan(tmp_path: Path) -> None:
         ([{"a": 1}], pa.list_(pa.struct([("a", pa.int64())])), "list<element: struct<a: int64>>"),
     ],
 )
-def test_what_is_no_array_is_refused(tmp_path: Path, one: object, kind: Any, name: str) -> None:
+def test_a_value_that_is_not_an_array_is_rejected(tmp_path: Path, one: object, kind: Any, name: str) -> None:
     assert refusal(tmp_path, one, kind) == f"the column x holds {name}: {REFUSED}"
 
 
@@ -132,23 +132,23 @@ def test_a_table_has_an_item_for_each_row(tmp_path: Path) -> None:
     ]
 
 
-def test_a_column_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_column_is_reported(tmp_path: Path) -> None:
     path = written(tmp_path, ["a"])
     text = (
-        f"{path} has no column y: expected one for each input of the model. It has x. --column INPUT=COLUMN names the "
-        "column of an input"
+        f"{path} has no column y: expected one for each input of the model. It has x. Map an input to another column "
+        "with --column INPUT=COLUMN"
     )
     with pytest.raises(MapError, match=f"^{re.escape(text)}$"):
         list(items_of_table(path, ["x", "y"]))
 
 
-def test_a_column_of_another_name_can_be_an_input(tmp_path: Path) -> None:
+def test_a_column_with_another_name_can_be_an_input(tmp_path: Path) -> None:
     path = f"{tmp_path}/t.parquet"
     pq.write_table(pa.table({"x": ["/wrong"], "jpeg": ["/a.jpg"]}), path)
     assert TableReader([X], {"x": "jpeg"}).row(path, 0) == {"x": "/a.jpg"}
 
 
-def test_a_file_that_is_no_table_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_table_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").write_bytes(b"no table")
     with pytest.raises(MapError, match=rf"^{tmp_path}/t.parquet cannot be read as Parquet: .*Parquet"):
         list(items_of_table(f"{tmp_path}/t.parquet", ["x"]))
@@ -164,11 +164,11 @@ def test_rows_are_read_in_any_order_from_several_groups(tmp_path: Path) -> None:
 
 def test_a_table_that_has_lost_rows_stops_the_map(tmp_path: Path) -> None:
     path = written(tmp_path, ["a"])
-    with pytest.raises(MapError, match=rf"^{path} has 1 rows, and had more when the map began$"):
+    with pytest.raises(MapError, match=rf"^{path} has 1 rows, but had more when the map started$"):
         TableReader([X]).row(path, 1)
 
 
-def test_a_damaged_group_of_rows_fails_its_rows_alone(tmp_path: Path) -> None:
+def test_a_damaged_row_group_fails_only_its_own_rows(tmp_path: Path) -> None:
     path = Path(tmp_path / "t.parquet")
     table = pa.table({"x": [bytes([number]) * 1000 for number in range(6)]})
     pq.write_table(table, path, row_group_size=2, compression="NONE", use_dictionary=False)
@@ -179,6 +179,6 @@ def test_a_damaged_group_of_rows_fails_its_rows_alone(tmp_path: Path) -> None:
     reader = TableReader([X])
     assert reader.row(str(path), 1) == {"x": b"\1" * 1000}
     for row in (2, 3):
-        with pytest.raises(ValueError, match=rf"^its part of {path} cannot be read: "):
+        with pytest.raises(ValueError, match=rf"^its row group of {path} cannot be read: "):
             reader.row(str(path), row)
     assert reader.row(str(path), 4) == {"x": b"\4" * 1000}

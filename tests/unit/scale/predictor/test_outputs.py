@@ -1,4 +1,4 @@
-"""Answers become arrays and columns."""
+"""Answers are converted to arrays and columns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_columns_have_the_names_of_a_maps_table() -> None:
     assert RESULTS.names == ["scores", "boxes", "status_output"]
 
 
-def test_rows_are_stacked_without_their_own_dimension_and_a_failed_one_is_nan_zero_or_none() -> None:
+def test_rows_are_stacked_without_the_row_dimension_and_a_failed_row_is_nan_zero_or_none() -> None:
     scores, boxes, count = RESULTS.arrays(ANSWERS)
     assert scores.dtype == np.float32
     assert np.array_equal(scores, np.array([[1, 2], [np.nan, np.nan], [3, 4]]), equal_nan=True)
@@ -44,7 +44,7 @@ def test_rows_are_stacked_without_their_own_dimension_and_a_failed_one_is_nan_ze
     assert count.tolist() == [1, 0, 0]
 
 
-def test_columns_of_arrow_have_the_types_of_a_maps_table_and_null_for_a_failed_row() -> None:
+def test_arrow_columns_have_the_types_of_a_maps_table_and_null_for_a_failed_row() -> None:
     scores, boxes, count = RESULTS.arrow(ANSWERS)
     assert scores.type == pa.list_(pa.float32(), 2)
     assert scores.to_pylist() == [[1, 2], None, [3, 4]]
@@ -52,7 +52,7 @@ def test_columns_of_arrow_have_the_types_of_a_maps_table_and_null_for_a_failed_r
     assert count.to_pylist() == [1, None, 0]
 
 
-def test_no_rows_are_arrays_of_no_rows() -> None:
+def test_zero_rows_become_empty_arrays() -> None:
     scores, boxes, count = RESULTS.arrays([])
     assert (scores.shape, boxes.shape, count.shape) == ((0, 2), (0,), (0,))
 
@@ -61,14 +61,14 @@ def test_an_output_for_several_rows_is_a_failure_of_its_row() -> None:
     results = Outputs([OutputFacts("pixels", "float32", None, 2, has_row=True)])
     judged = results.of_one_row(Answer((Array("float32", (2, 1), bytes(8)),)))
     assert judged.failure == Failure(
-        "output_unwritable", "the output pixels has the shape (2, 1), for 2 rows: give each row an input of its own"
+        "output_unwritable", "the output pixels has the shape (2, 1), for 2 rows: pass each row as a separate input"
     )
 
 
-def test_what_numpy_lacks_is_float32() -> None:
+def test_dtypes_that_numpy_lacks_become_float32() -> None:
     (array,) = Outputs([OutputFacts("x", "bfloat16", (1, 2), 2, has_row=True)]).arrays([FAILED])
     assert array.dtype == np.float32
 
 
-def test_the_status_of_a_row_is_ok_or_the_name_of_a_code() -> None:
+def test_the_status_of_a_row_is_ok_or_the_name_of_an_exit_code() -> None:
     assert statuses(ANSWERS) == (["ok", "input_size", "ok"], [None, "too small", None])

@@ -1,4 +1,4 @@
-"""What of a sample of a Dataset the model takes, and what is collated beside it."""
+"""Samples of a Dataset are split into the model's inputs and the values to collate with its outputs."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def collated(samples: list[Any], inputs: list[str]) -> Any:
     return Samples(samples, inputs).collated({}, OUTPUTS)
 
 
-def test_values_give_outputs_alone() -> None:
+def test_plain_values_yield_only_outputs() -> None:
     found = collated([ROW, ROW], ["x"])
     assert found.keys() == {"scores"}
     assert torch.equal(found["scores"], torch.ones(2, 3))
 
 
-def test_what_else_a_tuple_has_is_collated_as_pytorch_does_it() -> None:
+def test_further_elements_of_a_tuple_are_collated_as_pytorch_does() -> None:
     outputs, labels, names = collated([(ROW, 3, "a"), (ROW, 4, "b")], ["x"])
     assert outputs.keys() == {"scores"}
     assert labels.tolist() == [3, 4]
     assert list(names) == ["a", "b"]
 
 
-def test_what_else_a_dict_has_is_collated_and_its_inputs_are_left_out() -> None:
+def test_further_entries_of_a_dict_are_collated_and_its_inputs_are_omitted() -> None:
     samples = Samples([{"x": ROW, "label": 3}, {"x": ROW, "label": 4}], ["x"])
     assert samples.other_names == ["label"]
     found = samples.collated({"status": ["ok", "ok"]}, OUTPUTS)
@@ -40,7 +40,7 @@ def test_what_else_a_dict_has_is_collated_and_its_inputs_are_left_out() -> None:
     assert found["label"].tolist() == [3, 4]
 
 
-def test_a_lone_entry_of_a_dict_is_the_input() -> None:
+def test_a_single_entry_of_a_dict_is_the_input() -> None:
     assert Samples([{"picture": ROW}], ["x"]).other_names == []
 
 
@@ -53,6 +53,6 @@ def test_outputs_of_different_sizes_are_a_list_of_tensors() -> None:
 
 
 @pytest.mark.parametrize("samples", [[(ROW, 3), ROW], [()]])
-def test_samples_of_two_forms_are_refused(samples: list[Any]) -> None:
+def test_samples_of_different_forms_are_rejected(samples: list[Any]) -> None:
     with pytest.raises(MapError, match="some samples of the batch are tuples and some are not, or one is empty"):
         Samples(samples, ["x"])

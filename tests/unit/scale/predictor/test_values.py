@@ -1,4 +1,4 @@
-"""What becomes of a value of Python: a path, or the bytes of a file."""
+"""A Python value is converted to a path, or to the bytes of a file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def array_of(value: object, facts: InputFacts = IMAGE) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("value", ["a.jpg", Path("a.jpg"), np.str_("a.jpg"), {"bytes": None, "path": "a.jpg"}])
-def test_a_path_stays_a_path(value: object) -> None:
+def test_a_path_remains_a_path(value: object) -> None:
     assert content_of(value, IMAGE) == "a.jpg"
 
 
 @pytest.mark.parametrize(
     "value", [b"jpeg\0", bytearray(b"jpeg\0"), memoryview(b"jpeg\0"), {"bytes": b"jpeg\0", "path": "a.jpg"}]
 )
-def test_the_bytes_of_a_file_stay_bytes(value: object) -> None:
+def test_the_bytes_of_a_file_remain_bytes(value: object) -> None:
     assert content_of(value, IMAGE) == b"jpeg\0"
 
 
@@ -62,13 +62,13 @@ def test_the_bytes_of_a_file_stay_bytes(value: object) -> None:
         "objects",
     ],
 )
-def test_an_array_gets_the_dimension_of_rows_and_keeps_its_dtype(value: object) -> None:
+def test_an_array_receives_a_row_dimension_and_keeps_its_dtype(value: object) -> None:
     found = array_of(value)
     assert found.dtype == np.float32
     assert np.array_equal(found, NUMBERS[None])
 
 
-def test_numbers_of_python_take_the_dtype_of_the_input_and_no_others_do() -> None:
+def test_only_python_numbers_are_converted_to_the_dtype_of_the_input() -> None:
     assert array_of([1, 2], SHIFT).dtype == np.int16
     assert array_of(np.array([1, 2]), SHIFT).dtype == np.int64
     assert array_of([np.int64(1)], SHIFT).dtype == np.int64
@@ -77,33 +77,33 @@ def test_numbers_of_python_take_the_dtype_of_the_input_and_no_others_do() -> Non
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (None, "the input image holds no value: expected a path, the bytes of a file, or an array of numbers"),
-        (float("nan"), "the input image holds no value"),
-        (np.bytes_(b"jpeg"), "is of NumPy's dtype S, which drops zeros at the end of bytes: take dtype=object"),
-        (np.array(["a", "b"]), "is an array of the dtype <U1: expected a path"),
-        ([[1.0], [1.0, 2.0]], "the input image is of type list: expected a path"),
-        (object(), "the input image is of type object: expected a path"),
+        (None, "the input image has no value: expected a path, the bytes of a file, or an array of numbers"),
+        (float("nan"), "the input image has no value"),
+        (np.bytes_(b"jpeg"), "has NumPy's dtype S, which drops trailing zero bytes: use dtype=object"),
+        (np.array(["a", "b"]), "is an array of dtype <U1: expected a path"),
+        ([[1.0], [1.0, 2.0]], "the input image has type list: expected a path"),
+        (object(), "the input image has type object: expected a path"),
     ],
 )
-def test_what_can_be_no_input_is_named(value: object, message: str) -> None:
+def test_a_value_that_cannot_be_an_input_is_reported(value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         content_of(value, IMAGE)
 
 
-def test_a_lone_column_serves_a_lone_input_whatever_its_name() -> None:
+def test_a_single_column_is_used_for_a_single_input_whatever_its_name() -> None:
     assert columns_of([IMAGE], ["picture"]) == {"image": "picture"}
     assert columns_of([IMAGE], ["image", "label"]) == {"image": "image"}
     assert columns_of([IMAGE], ["picture", "label"]) == {}
     assert columns_of([IMAGE, SHIFT], ["shift"]) == {"shift": "shift"}
 
 
-def test_an_npz_without_a_name_brings_the_names_of_its_arrays() -> None:
+def test_an_npz_without_a_name_provides_the_names_of_its_arrays() -> None:
     assert asked_row([IMAGE], {"image": ""}, lambda name, facts: "both.npz") == {"": "both.npz"}
     assert asked_row([IMAGE], {"image": "image"}, lambda name, facts: "both.npz") == {"image": "both.npz"}
 
 
-def test_a_value_that_can_be_no_input_is_a_failure_of_its_row() -> None:
+def test_a_value_that_cannot_be_an_input_fails_its_row() -> None:
     failure = asked_row([IMAGE], {"image": "image"}, lambda name, facts: content_of(None, facts))
     assert isinstance(failure, Failure)
     assert failure.status == "input_unreadable"
-    assert failure.message.startswith("the input image holds no value")
+    assert failure.message.startswith("the input image has no value")

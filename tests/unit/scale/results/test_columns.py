@@ -31,7 +31,7 @@ def drawn(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]
 
 
 def expected(values: np.ndarray[Any, Any]) -> Any:
-    """An array as its column has it: complex numbers as two, and truth as 0 or 1."""
+    """An array as its column stores it: complex numbers as two numbers, and booleans as 0 or 1."""
     if values.dtype.kind == "c":
         return np.stack([values.real, values.imag], -1).tolist()
     return values.astype(np.uint8).tolist() if values.dtype == bool else values.tolist()
@@ -55,7 +55,7 @@ def written(folder: Path, output: OutputFacts, answers: list[Answer]) -> Path:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (3,), (1, 3), (2, 1, 2), (0,), (1, 0), (0, 3)])
-def test_outputs_of_one_shape_come_back(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
+def test_outputs_of_one_shape_are_read_back_unchanged(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
     values = [drawn(dtype, shape, seed) for seed in range(3)]
     answers = [FAILED, Answer((array(values[0]),)), FAILED, Answer((array(values[1]),)), Answer((array(values[2]),))]
     path = written(tmp_path, OutputFacts("y", dtype, shape, len(shape)), answers)
@@ -70,7 +70,7 @@ def test_outputs_of_one_shape_come_back(tmp_path: Path, dtype: str, shape: tuple
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_outputs_of_any_shape_come_back_with_it(tmp_path: Path, dtype: str, rank: int) -> None:
+def test_outputs_of_any_shape_are_read_back_with_their_shape(tmp_path: Path, dtype: str, rank: int) -> None:
     shapes = [(size,) * rank for size in (2, 0, 3)]
     values = [drawn(dtype, shape, seed) for seed, shape in enumerate(shapes)]
     answers = [FAILED, *(Answer((array(one),)) for one in values), FAILED]
@@ -87,11 +87,11 @@ def test_a_table_in_which_every_row_failed_is_valid(tmp_path: Path, shape: tuple
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [("bfloat16", "float"), ("float8_e4m3fn", "float")])
-def test_dtypes_that_numpy_lacks_are_float32(dtype: str, kind: str) -> None:
+def test_dtypes_that_numpy_lacks_become_float32(dtype: str, kind: str) -> None:
     assert str(Columns([OutputFacts("y", dtype, (), 0)]).schema.field("y").type) == kind
 
 
-def test_columns_have_the_types_that_the_documents_name() -> None:
+def test_columns_have_the_documented_types() -> None:
     outputs = [
         OutputFacts("number", "int64", (), 0),
         OutputFacts("list", "float16", (3,), 1),
@@ -113,7 +113,7 @@ def test_columns_have_the_types_that_the_documents_name() -> None:
     )
 
 
-def test_outputs_with_names_of_other_columns_get_names_of_their_own() -> None:
+def test_outputs_with_names_of_other_columns_are_renamed() -> None:
     names = ["id", "id_output", "status", "error", "input", "y", "y_output"]
     outputs = [OutputFacts(name, "float32", (), 0) for name in names]
     assert Columns(outputs).schema.names[4:] == [
@@ -121,7 +121,7 @@ def test_outputs_with_names_of_other_columns_get_names_of_their_own() -> None:
     ]
 
 
-def test_the_dimension_of_the_rows_is_left_out_and_must_be_one() -> None:
+def test_the_row_dimension_is_removed_and_must_be_one() -> None:
     columns = Columns([OutputFacts("y", "float32", (1, 2), 2, has_row=True), OutputFacts("z", "float32", None, 1)])
     fits = Answer((Array("float32", (1, 2), bytes(8)), Array("float32", (5,), bytes(20))), None, 0.5)
     assert columns.fitted(fits) == Answer((Array("float32", (2,), bytes(8)), fits.outputs[1]), None, 0.5)
@@ -129,7 +129,7 @@ def test_the_dimension_of_the_rows_is_left_out_and_must_be_one() -> None:
     wide = Answer((Array("float32", (3, 2), bytes(24)), Array("float32", (5,), bytes(20))))
     assert columns.fitted(wide).failure == (
         "output_unwritable",
-        "the output y has the shape (3, 2), for 3 rows: give each row an input of its own",
+        "the output y has the shape (3, 2), for 3 rows: pass each row as a separate input",
     )
 
 
@@ -147,7 +147,7 @@ def test_pandas_reads_the_columns(tmp_path: Path) -> None:
         assert np.all(pandas.isna(frame["y"][1]))
 
 
-def test_large_arrays_take_as_many_bytes_as_they_have(tmp_path: Path) -> None:
+def test_large_arrays_are_stored_without_padding(tmp_path: Path) -> None:
     one = np.random.default_rng(0).random((100, 100), dtype=np.float32)
     path = written(tmp_path, OutputFacts("y", "float32", one.shape, 2), [Answer((array(one),))] * 3)
     assert pq.read_metadata(path).row_group(0).column(4).num_values == 3 * math.prod(one.shape)

@@ -40,7 +40,7 @@ def write(destination: Destination, facts: BundleFacts, shard: Shard, failed: in
         file.close()
 
 
-def test_shards_have_their_rows_and_a_name_of_their_own(ledger: Ledger) -> None:
+def test_shards_have_their_rows_and_unique_names(ledger: Ledger) -> None:
     assert [ledger.shard(number) for number in range(3)] == [
         Shard(0, 0, 2, "part-00000000-0000000000000000.parquet"),
         Shard(1, 2, 2, "part-00000001-0000000000000001.parquet"),
@@ -48,7 +48,7 @@ def test_shards_have_their_rows_and_a_name_of_their_own(ledger: Ledger) -> None:
     ]
 
 
-def test_what_is_there_as_a_whole_is_done(ledger: Ledger, destination: Destination, facts: BundleFacts) -> None:
+def test_a_complete_file_is_done(ledger: Ledger, destination: Destination, facts: BundleFacts) -> None:
     assert ledger.done() == []
     assert [shard.number for shard in ledger.missing([])] == [0, 1, 2]
     write(destination, facts, ledger.shard(2))
@@ -59,7 +59,7 @@ def test_what_is_there_as_a_whole_is_done(ledger: Ledger, destination: Destinati
     assert ledger.find(ledger.shard(1)) is None
 
 
-def test_a_file_that_is_cut_off_or_damaged_is_missing(
+def test_a_truncated_or_damaged_file_is_missing(
     ledger: Ledger, destination: Destination, facts: BundleFacts, folder: Path
 ) -> None:
     shard = ledger.shard(1)
@@ -79,7 +79,7 @@ def test_a_file_of_another_map_is_missing(
 ) -> None:
     path = folder / ledger.shard(0).name
     write(destination, facts, ledger.shard(2))
-    (folder / ledger.shard(2).name).rename(path)  # of another number of rows
+    (folder / ledger.shard(2).name).rename(path)  # with another number of rows
     assert ledger.done() == []
     pq.write_table(pa.table({"id": [0, 1]}), path)  # without the number of rows that failed
     assert ledger.done() == []
@@ -93,7 +93,7 @@ def test_a_file_of_another_map_is_missing(
     assert len(ledger.missing(ledger.done())) == 3
 
 
-def test_no_number_of_failed_rows_is_made_up(ledger: Ledger, folder: Path) -> None:
+def test_an_invalid_number_of_failed_rows_is_rejected(ledger: Ledger, folder: Path) -> None:
     folder.mkdir()
     for said in (b"", b"many", b"-1", b"3"):
         with pq.ParquetWriter(folder / ledger.shard(0).name, pa.schema([("id", pa.int64())])) as writer:

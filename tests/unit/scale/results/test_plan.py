@@ -22,7 +22,7 @@ ITEMS = st.one_of(
 
 @settings(max_examples=40)
 @given(st.lists(ITEMS, max_size=12), st.data())
-def test_a_plan_gives_back_every_input(
+def test_a_plan_returns_every_input(
     tmp_path_factory: pytest.TempPathFactory, items: list[Item], data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("plan") / "inputs.parquet"
@@ -39,7 +39,7 @@ def test_a_plan_gives_back_every_input(
 
 
 @given(st.lists(ITEMS, min_size=1, max_size=8, unique=True), st.integers(1, 4))
-def test_digests_are_those_of_the_inputs_in_their_order(items: list[Item], rows: int) -> None:
+def test_digests_depend_on_the_inputs_and_their_order(items: list[Item], rows: int) -> None:
     digests = list(module.shard_digests(items, rows))
     assert len(digests) == -(-len(items) // rows)
     assert digests == list(module.shard_digests(iter(items), rows))
@@ -50,7 +50,7 @@ def test_digests_are_those_of_the_inputs_in_their_order(items: list[Item], rows:
         assert changed == [place // rows]
 
 
-def test_names_that_run_together_have_digests_of_their_own() -> None:
+def test_names_with_the_same_concatenation_have_different_digests() -> None:
     some = [
         [Item("a\nb")],
         [Item("a"), Item("b")],
@@ -62,7 +62,7 @@ def test_names_that_run_together_have_digests_of_their_own() -> None:
     assert len({digest for items in some for digest in module.shard_digests(items, 2)}) == len(some)
 
 
-def test_digests_stay_what_they_are() -> None:
+def test_digests_are_stable_across_releases() -> None:
     items = [
         Item("a.npy"),
         Item("\udcff.npy"),

@@ -24,7 +24,7 @@ def write(path: Path, columns: Columns, answers: list[Answer]) -> None:
     file.close()
 
 
-def test_groups_of_rows_are_bounded_by_their_bytes(
+def test_row_groups_are_bounded_by_their_bytes(
     tmp_path: Path, facts: BundleFacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = Columns([OutputFacts("y", "uint8", (1000,), 1)])
@@ -35,7 +35,7 @@ def test_groups_of_rows_are_bounded_by_their_bytes(
     assert pq.read_table(tmp_path / "t")["id"].to_pylist() == list(range(100, 112))
 
 
-def test_rows_without_outputs_are_bounded_too(
+def test_row_groups_without_outputs_are_bounded(
     tmp_path: Path, facts: BundleFacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_GROUP_BYTES", 4 * module._ROW_BYTES)
@@ -48,14 +48,14 @@ def test_the_number_of_failed_rows_is_in_the_file(tmp_path: Path, facts: BundleF
     assert pq.read_metadata(tmp_path / "t").metadata[b"opwright.failed"] == b"1"
 
 
-def test_the_same_rows_are_the_same_bytes(tmp_path: Path, facts: BundleFacts) -> None:
+def test_the_same_rows_produce_the_same_bytes(tmp_path: Path, facts: BundleFacts) -> None:
     for name in "ab":
         answers = [ROW._replace(seconds=float(ord(name))), Answer(failure=Failure("run_failed", "it failed"))]
         write(tmp_path / name, Columns(facts.outputs), answers)
     assert len({hashlib.sha256((tmp_path / name).read_bytes()).digest() for name in "ab"}) == 1
 
 
-def test_a_file_that_is_abandoned_is_closed(tmp_path: Path, facts: BundleFacts) -> None:
+def test_an_abandoned_file_is_closed(tmp_path: Path, facts: BundleFacts) -> None:
     file = ShardFile(tmp_path / "t", Columns(facts.outputs), 0)
     file.add("a", ROW)
     file.abandon()

@@ -1,6 +1,6 @@
-"""A program that answers as a host does, and does what its inputs say: `crash`, `hang`, `kill`, or answers.
+"""A program that behaves like a host, as its inputs instruct it: `crash`, `hang`, `kill`, or any text to echo.
 
-Usage: scripted_host.py [WORD] --stream ...; WORD is what it does before it is ready.
+Usage: scripted_host.py [WORD] --stream ...; WORD is the instruction to follow before it is ready.
 """
 
 from __future__ import annotations

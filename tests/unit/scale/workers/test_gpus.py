@@ -5,11 +5,11 @@ import pytest
 from opwright.scale.workers.gpus import gpus
 
 
-def test_without_a_driver_there_is_no_gpu() -> None:
+def test_there_is_no_gpu_without_a_driver() -> None:
     assert gpus("libopwright_no_such_driver.so.1") == ()
 
 
-def test_what_is_no_driver_is_not_taken_for_one() -> None:
+def test_a_library_that_is_not_a_driver_has_no_gpus() -> None:
     assert gpus("libc.so.6") == ()
 
 
@@ -24,7 +24,7 @@ def test_what_is_no_driver_is_not_taken_for_one() -> None:
         (0, "0", ()),
     ],
 )
-def test_gpus_are_named_as_the_variable_names_them(
+def test_gpus_have_the_names_in_the_variable(
     monkeypatch: pytest.MonkeyPatch, count: int, visible: str | None, names: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr("opwright.scale.workers.gpus._count", lambda _: count)

@@ -17,12 +17,12 @@ from opwright.scale.workers.worker import HostEndedError
 
 @dataclass
 class World:
-    """Hosts that crash at some rows, and are killed at some moments.
+    """Hosts that crash at certain rows, and are killed at certain times.
 
     Attributes:
-        crashing: the rows that always end a host.
-        kills: for each unit that a host takes, whether it is killed then; False when they have run out.
-        ahead: how many units a host takes ahead.
+        crashing: the rows that always make a host exit.
+        kills: for each unit that a host receives, whether it is killed then; False after the last one.
+        ahead: how many units a host reads ahead.
     """
 
     crashing: set[bytes]
@@ -39,7 +39,7 @@ class World:
 
 
 class FakeWorker:
-    """A host without a process. Like a real one it is of no use when it has ended."""
+    """A host without a process. Like a real one, it cannot be used after it has exited."""
 
     pid = 1
 
@@ -78,14 +78,14 @@ class FakeWorker:
 
 
 SIZES = st.lists(st.integers(0, 4), max_size=12)
-# At most four kills in a row: with five, a row is taken for one that always ends its host.
+# At most four kills in a row: with five, a row is assumed to always make its host exit.
 KILLS = st.lists(st.booleans(), max_size=60).map(
     lambda kills: [kill and not all(kills[max(0, n - 4) : n] or [False]) for n, kill in enumerate(kills)]
 )
 
 
 def isolated(world: World, units: list[Unit]) -> list[list[Answer]]:
-    isolation = Isolation(world.start)  # type: ignore[arg-type]  # it stands for a worker
+    isolation = Isolation(world.start)  # type: ignore[arg-type]  # it replaces a worker
     found = list(isolation.answers(units))
     isolation.close()
     assert world.open == 0
@@ -94,7 +94,7 @@ def isolated(world: World, units: list[Unit]) -> list[list[Answer]]:
 
 
 @given(SIZES, st.sets(st.integers(0, 48)), st.integers(1, 5))
-def test_exactly_the_rows_that_end_their_host_fail(sizes: list[int], crashing: set[int], ahead: int) -> None:
+def test_exactly_the_rows_that_make_their_host_exit_fail(sizes: list[int], crashing: set[int], ahead: int) -> None:
     numbers = iter(range(1000))
     units: list[Unit] = [[{"x": b"%d" % next(numbers)} for _ in range(size)] for size in sizes]
     world = World({b"%d" % number for number in crashing}, iter(()), ahead)
@@ -103,7 +103,7 @@ def test_exactly_the_rows_that_end_their_host_fail(sizes: list[int], crashing: s
     for unit, answers in zip(units, found, strict=True):
         for row, answer in zip(unit, answers, strict=True):
             if row["x"] in world.crashing:
-                assert answer.failure == ("run_failed", "the host was ended, each time it ran this input")
+                assert answer.failure == ("run_failed", "the host was ended each time it ran this input")
             else:
                 assert answer.outputs[0].data == row["x"]
 
@@ -115,18 +115,18 @@ def test_a_host_that_is_killed_now_and_then_changes_no_answer(
     numbers = iter(range(1000))
     units: list[Unit] = [[{"x": b"%d" % next(numbers)} for _ in range(size)] for size in sizes]
     rows = {b"%d" % number for number in crashing}
-    # A kill and a crash of one unit are told apart, so kills between crashes leave the answers as they are.
+    # Kills and crashes of a unit are counted separately, so kills between crashes do not change the answers.
     assert isolated(World(rows, iter(kills), ahead), units) == isolated(World(rows, iter(()), ahead), units)
 
 
 def test_a_unit_that_is_killed_each_time_fails_after_five() -> None:
     world = World(set(), iter([True] * 5), 1)
     ((answer,),) = isolated(world, [[{"x": b"0"}]])
-    assert answer.failure == ("run_failed", "the host was ended, each time it ran this input")
+    assert answer.failure == ("run_failed", "the host was ended each time it ran this input")
     assert world.runs == []
 
 
-def test_a_row_that_crashes_costs_two_hosts_and_its_neighbours_run_once() -> None:
+def test_a_crashing_row_costs_two_hosts_and_its_neighbours_run_once() -> None:
     world = World({b"1"}, iter(()), 3)
     isolated(world, [[{"x": b"%d" % number}] for number in range(6)])
     assert world.runs == [b"0", b"2", b"3", b"4", b"5"]
@@ -140,12 +140,12 @@ def test_hosts_that_never_start_stop_the_map() -> None:
         tries.append(1)
         raise HostEndedError([], EndedError("was ended by SIGKILL", was_killed=True))
 
-    with pytest.raises(MapError, match=r"^the host does not start: it was ended by SIGKILL\. `opwright verify`"):
+    with pytest.raises(MapError, match=r"^the host does not start: it was ended by SIGKILL\. Run `opwright verify`"):
         next(Isolation(start).answers([[{"x": b"0"}]]))  # type: ignore[arg-type]
     assert len(tries) == 5
 
 
-def test_a_worker_that_is_stopped_raises_and_starts_no_more() -> None:
+def test_a_stopped_worker_raises_and_starts_no_more_hosts() -> None:
     world = World(set(), iter(()), 1)
     isolation = Isolation(world.start)  # type: ignore[arg-type]
     answers = isolation.answers([[{"x": b"0"}]])

@@ -19,7 +19,7 @@ def counted(times: list[float]) -> Latencies:
 
 
 @given(TIMES)
-def test_percentiles_are_exact_but_for_the_width_of_a_step(times: list[float]) -> None:
+def test_percentiles_are_exact_up_to_the_width_of_a_step(times: list[float]) -> None:
     found = counted(times).percentiles()
     for name, part in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
         exact = sorted(times)[math.ceil(part * len(times)) - 1]
@@ -27,17 +27,17 @@ def test_percentiles_are_exact_but_for_the_width_of_a_step(times: list[float]) -
 
 
 @given(TIMES, TIMES)
-def test_histograms_add_up_and_travel_as_text(some: list[float], others: list[float]) -> None:
+def test_histograms_can_be_added_and_sent_as_text(some: list[float], others: list[float]) -> None:
     both = counted(some)
     both.update(Latencies.from_json(counted(others).to_json()))
     assert both.percentiles() == counted([*some, *others]).percentiles()
 
 
-def test_no_run_has_no_percentiles() -> None:
+def test_there_are_no_percentiles_without_runs() -> None:
     assert Latencies().percentiles() == {}
 
 
-def test_a_run_that_takes_no_time_is_counted() -> None:
+def test_a_run_with_a_duration_of_zero_is_counted() -> None:
     assert counted([0.0]).percentiles()["p99"] == pytest.approx(1e-9, rel=0.012)
 
 

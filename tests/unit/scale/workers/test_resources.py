@@ -25,7 +25,7 @@ WHOLE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         ("é", 8),
     ],
 )
-def test_processors_are_those_that_a_container_may_keep_busy(
+def test_processors_are_limited_by_the_container(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: int
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
@@ -37,12 +37,12 @@ def test_processors_are_those_that_a_container_may_keep_busy(
     ("text", "expected"),
     [("max\n", WHOLE), ("1048576\n", 2**20), (f"{2**80}\n", WHOLE), ("", WHOLE), ("1 GB", WHOLE), ("-5", WHOLE)],
 )
-def test_memory_is_what_a_container_has(tmp_path: Path, text: str, expected: int) -> None:
+def test_memory_is_limited_by_the_container(tmp_path: Path, text: str, expected: int) -> None:
     (tmp_path / "memory.max").write_text(text)
     assert memory_bytes(tmp_path, tmp_path / "none") == expected
 
 
-def test_the_limits_of_all_groups_that_hold_a_process_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limits_of_all_enclosing_groups_apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     inner = tmp_path / "system.slice" / "one.service"
     inner.mkdir(parents=True)
@@ -55,12 +55,12 @@ def test_the_limits_of_all_groups_that_hold_a_process_count(tmp_path: Path, monk
     assert processors(tmp_path, tmp_path / "own") == 3
 
 
-def test_without_a_container_there_is_the_whole_machine(tmp_path: Path) -> None:
+def test_without_a_container_the_whole_machine_is_available(tmp_path: Path) -> None:
     assert processors(tmp_path, tmp_path / "none") == len(os.sched_getaffinity(0))
     assert memory_bytes(tmp_path, tmp_path / "none") == WHOLE
 
 
-def test_workers_are_as_many_as_there_are_processors_and_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_workers_is_limited_by_processors_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opwright.scale.workers.resources.processors", lambda: 8)
     monkeypatch.setattr("opwright.scale.workers.resources.memory_bytes", lambda: 2**34)
     assert most_workers(1, 2**20) == 8

@@ -44,11 +44,11 @@ def unit(*words: str | bytes) -> Unit:
 
 
 def texts(answers: list[Answer]) -> list[str]:
-    """What became of rows: what the host echoed, or the failure."""
+    """The results of rows: the text that the host echoed, or the failure's message."""
     return [answer.failure.message if answer.failure else answer.outputs[0].data.decode() for answer in answers]
 
 
-def test_units_are_answered_in_their_order(start: Start) -> None:
+def test_units_are_answered_in_order(start: Start) -> None:
     units = [unit("a"), unit("b", "c"), unit("fail"), unit(b"by\0tes", "d"), unit(), unit(b"")]
     found = list(start().answers(units))
     assert [texts(answers) for answers in found] == [
@@ -69,11 +69,11 @@ def test_large_inputs_and_answers_flow_at_the_same_time(start: Start) -> None:
     assert found == [large.decode(), large.decode(), "end"]
 
 
-def test_what_a_host_prints_does_not_stop_it(start: Start) -> None:
+def test_output_on_stderr_does_not_block_a_host(start: Start) -> None:
     assert [texts(found) for found in start().answers([unit("chatter"), unit("a")])] == [["chatter"], ["a"]]
 
 
-def test_units_are_taken_ahead_of_their_answers_and_not_all_at_once(start: Start) -> None:
+def test_units_are_read_ahead_of_their_answers_within_limits(start: Start) -> None:
     taken = []
 
     def units() -> Iterator[Unit]:
@@ -96,7 +96,7 @@ def test_units_are_taken_ahead_of_their_answers_and_not_all_at_once(start: Start
         ("leave", "exited with 3: it has to leave", False),
     ],
 )
-def test_what_ends_a_host_is_told_with_the_units_that_it_had_not_answered(
+def test_an_exit_is_reported_with_its_reason_and_the_unanswered_units(
     start: Start, word: str, reason: str, was_killed: bool
 ) -> None:
     units = [unit("b", word, "c"), unit(), unit("d")]
@@ -108,7 +108,7 @@ def test_what_ends_a_host_is_told_with_the_units_that_it_had_not_answered(
 
 
 @pytest.mark.parametrize("word", ["crash", "kill", "leave"])
-def test_units_without_rows_behind_one_that_ends_the_host_keep_their_places(start: Start, word: str) -> None:
+def test_units_without_rows_after_a_crash_keep_their_places(start: Start, word: str) -> None:
     units = [unit("a"), unit(word), unit(), unit("b"), unit(), unit(), unit("c")]
     isolation = Isolation(start)
     found = [texts(answers) for answers in isolation.answers(units)]
@@ -117,9 +117,9 @@ def test_units_without_rows_behind_one_that_ends_the_host_keep_their_places(star
     isolation.close()
 
 
-def test_a_host_that_gives_no_answer_in_time_is_ended(start: Start) -> None:
+def test_a_host_that_does_not_answer_in_time_is_killed(start: Start) -> None:
     worker = start(timeout_s=0.1)
-    with pytest.raises(HostEndedError, match=r"^gave no answer within 0\.1 s$") as caught:
+    with pytest.raises(HostEndedError, match=r"^did not answer within 0\.1 s$") as caught:
         list(worker.answers([unit("hang"), unit("a")]))
     assert caught.value.unanswered == [unit("hang"), unit("a")]
     assert not caught.value.was_killed
@@ -127,7 +127,7 @@ def test_a_host_that_gives_no_answer_in_time_is_ended(start: Start) -> None:
         os.kill(worker.pid, 0)
 
 
-def test_the_time_in_which_units_are_made_is_not_the_hosts(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_spent_on_building_units_does_not_count(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = 0.0
     monkeypatch.setattr("opwright.scale.workers.worker.time.monotonic", lambda: clock)
 
@@ -141,20 +141,20 @@ def test_the_time_in_which_units_are_made_is_not_the_hosts(start: Start, monkeyp
     assert [texts(found) for found in start(timeout_s=100).answers(units())] == [["a"], ["b"], ["c"]]
 
 
-def test_a_host_that_refuses_the_bundle_stops_the_map(start: Start) -> None:
-    with pytest.raises(MapError, match=r"^the host does not run the bundle: there is none \(bundle_missing\)$"):
+def test_a_host_that_rejects_the_bundle_stops_the_map(start: Start) -> None:
+    with pytest.raises(MapError, match=r"^the host rejects the bundle: there is none \(bundle_missing\)$"):
         start("refuse")
 
 
-def test_a_host_that_ends_as_it_starts_is_told(start: Start) -> None:
+def test_a_host_that_exits_while_it_starts_is_reported(start: Start) -> None:
     with pytest.raises(HostEndedError, match=r"^exited with 3: it has to leave$"):
         start("leave")
-    text = "the host does not start: it exited with 3: it has to leave. `opwright verify` on the bundle says more"
+    text = "the host does not start: it exited with 3: it has to leave. Run `opwright verify` on the bundle for details"
     with pytest.raises(MapError, match=f"^{re.escape(text)}$"):
         next(Isolation(lambda: start("leave")).answers([unit("a")]))
 
 
-def test_a_host_that_is_killed_from_outside_is_told(start: Start) -> None:
+def test_a_host_that_is_killed_from_outside_is_reported(start: Start) -> None:
     worker = start()
     answers = worker.answers([unit("a"), unit("hang")])
     assert texts(next(answers)) == ["a"]
@@ -165,7 +165,7 @@ def test_a_host_that_is_killed_from_outside_is_told(start: Start) -> None:
     assert caught.value.unanswered == [unit("hang")]
 
 
-def test_a_worker_that_is_closed_leaves_no_process(start: Start) -> None:
+def test_a_closed_worker_leaves_no_process(start: Start) -> None:
     worker = start()
     answers = worker.answers([unit("hang")])
     worker.kill()
@@ -177,11 +177,11 @@ def test_a_worker_that_is_closed_leaves_no_process(start: Start) -> None:
 
 
 @pytest.mark.parametrize(("gpu", "seen"), [("3", "3"), (None, "of this process")])
-def test_the_host_sees_the_gpu_that_is_its_own(
+def test_the_host_receives_its_own_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: str | None, seen: str
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "of this process")
     error = "{'error': {'message': os.environ['CUDA_VISIBLE_DEVICES'], 'kind': 'x'}}"
     command = [sys.executable, "-ISc", f"import json, os; print(json.dumps({error}))"]
-    with pytest.raises(MapError, match=rf"the host does not run the bundle: {seen} \(x\)"):
+    with pytest.raises(MapError, match=rf"the host rejects the bundle: {seen} \(x\)"):
         Worker(command, 1, Limits(gpu=gpu), tmp_path)

@@ -1,4 +1,4 @@
-// Replaces PyTorch's header of the same name, and leaves out the C++ frontend. See builder/frontend.py.
+// Replaces PyTorch's header of the same name, without the C++ frontend. See builder/frontend.py.
 #pragma once
 
 #include <torch/cuda.h>
@@ -11,7 +11,7 @@
 #include <torch/autograd.h>
 #endif
 
-// Not in every release.
+// Some releases lack this header.
 #if __has_include(<torch/fft.h>)
 #include <torch/fft.h>
 #endif

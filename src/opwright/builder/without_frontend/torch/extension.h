@@ -1,4 +1,4 @@
-// Replaces PyTorch's header of the same name, and leaves out the C++ frontend. See builder/frontend.py.
+// Replaces PyTorch's header of the same name, without the C++ frontend. See builder/frontend.py.
 #pragma once
 
 #ifdef OPWRIGHT_NAMES_PYBIND11
@@ -6,6 +6,6 @@
 #include <torch/python.h>
 #else
 #include <torch/csrc/python_headers.h>
-// The headers of Python come first.
+// Python's headers come first.
 #include <torch/all.h>
 #endif

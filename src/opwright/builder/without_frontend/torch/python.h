@@ -1,4 +1,4 @@
-// Replaces PyTorch's header of the same name, and leaves out the C++ frontend. See builder/frontend.py.
+// Replaces PyTorch's header of the same name, without the C++ frontend. See builder/frontend.py.
 #pragma once
 
 #include <torch/csrc/Device.h>

@@ -1,4 +1,4 @@
-// Replaces PyTorch's header of the same name, and leaves out TorchScript's modules. See builder/frontend.py.
+// Replaces PyTorch's header of the same name, without TorchScript's modules. See builder/frontend.py.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-"""What the reports of mutants show, on a terminal and on a page alike."""
+"""The contents of the reports of mutants, shared by the terminal and the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from opwright.checker.mutants.score import MutationReport
 
 ADVICE = (
-    "Add a sample for which the change matters. If it changes nothing that can be seen, say so in the source: "
+    "Add a sample whose result the change affects. If the change has no observable effect, mark it in the source: "
     "// opwright: equivalent: the reason"
 )
 
@@ -23,7 +23,7 @@ def tally(report: MutationReport) -> str:
     else:
         parts = [f"{report.count('killed')} of {judged} mutants killed ({100 * report.score:.1f} %)"]
         if not report.quick:
-            parts.append(f"{sum(result.by_quick for result in report.results)} by its quick part")
+            parts.append(f"{sum(result.by_quick for result in report.results)} by the quick check")
     if survived := report.count("survived"):
         parts.append(f"{survived} survived")
     words = {
@@ -37,7 +37,7 @@ def tally(report: MutationReport) -> str:
 
 
 def verdict(report: MutationReport) -> str:
-    """The verdict in one line, with what reproduces it."""
+    """The verdict in one line, with the options that reproduce it."""
     how = "quick check" if report.quick else "full check"
     facts = [f"{report.namespace}: {tally(report)}", how, duration(report.seconds), f"seed {report.seed}"]
     return " · ".join(facts)

@@ -16,7 +16,7 @@ _TEMPLATE = Path(__file__).with_name("mutants.html.jinja")
 
 
 def page(report: MutationReport) -> str:
-    """Return the report as an HTML page, without other files or network access, and with all text escaped."""
+    """Return the report as a single HTML page that needs no other files or network access, with all text escaped."""
     outcome = "passed" if report.passed else "failed" if report.survivors else "nothing ran"
     return render_page(
         _TEMPLATE,

@@ -17,22 +17,23 @@ if TYPE_CHECKING:
 class MutantProgress(LiveBar):
     """The progress of one check of mutants.
 
-    On a terminal it shows a bar of the mutants that were killed or survived, and a line for each that runs. Elsewhere
-    it prints nothing. With `verbose` it prints one line for each mutant. Mutants may run in several threads.
+    On a terminal, it shows a progress bar of the mutants that were killed or survived, and a line for each running
+    mutant. Elsewhere, it prints nothing. With `verbose`, it prints one line for each finished mutant. Mutants may run
+    in several threads.
     """
 
     def start(self, namespace: str, count: int | None) -> None:
-        """Show that the library without a change is checked first."""
+        """Show that the unchanged library is checked first."""
         self._survived = 0
         self._running: dict[Mutant, TaskID] = {}
-        self._live.update(self._bar, description=f"{namespace}: the check without a change", total=count)
+        self._live.update(self._bar, description=f"{namespace}: checking the unchanged library", total=count)
 
     def begin(self, mutant: Mutant) -> None:
         """Show that a mutant is built and checked."""
         self._running[mutant] = self._live.add_task(f"  {printable(mutant.name)}", total=None)
 
     def end(self, result: MutantResult) -> None:
-        """Show what became of a mutant."""
+        """Show the outcome of a mutant."""
         if result.mutant in self._running:
             self._live.remove_task(self._running.pop(result.mutant))
         self._survived += result.fate == "survived"

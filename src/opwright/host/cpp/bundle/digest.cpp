@@ -34,7 +34,7 @@ class Sha256 {
 
   private:
     static void require(bool done) {
-        if (!done) throw Error(Code::internal, "the OpenSSL of this machine cannot compute SHA-256");
+        if (!done) throw Error(Code::internal, "OpenSSL on this machine cannot compute SHA-256");
     }
 
     std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context_;

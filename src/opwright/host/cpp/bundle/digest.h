@@ -1,4 +1,4 @@
-// SHA-256.
+// SHA-256 digests.
 #pragma once
 
 #include <filesystem>
@@ -7,10 +7,10 @@
 
 namespace opwright::host {
 
-// 64 hexadecimal digits in lower case.
+// Returns 64 lowercase hexadecimal digits.
 std::string sha256_of(std::string_view bytes);
 
-// The same of a file. Throws Error with `file_missing` where it cannot be read.
+// The same for a file. Throws Error with `file_missing` if it cannot be read.
 std::string sha256_of_file(const std::filesystem::path& path);
 
 }  // namespace opwright::host

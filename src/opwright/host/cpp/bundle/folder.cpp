@@ -28,7 +28,7 @@ fs::file_status status_of(const fs::path& path) {
 }
 
 [[noreturn]] void refuse_link(const fs::path& folder, const std::string& name) {
-    throw Error(Code::path_outside, in_bundle(folder, name) + " is a link; expected a file of its own");
+    throw Error(Code::path_outside, in_bundle(folder, name) + " is a link; expected a regular file");
 }
 
 std::string read_small(const fs::path& folder, const std::string& name) {
@@ -50,7 +50,7 @@ std::string read_small(const fs::path& folder, const std::string& name) {
     return text;
 }
 
-// What a process opens of a bundle, whichever folder it lies in.
+// The files of a bundle that a process opens, in whichever folder.
 std::set<std::string> opened_by_the_host(const Manifest& manifest) {
     std::set<std::string> names(manifest.goldens.begin(), manifest.goldens.end());
     names.insert(manifest.model_file);
@@ -58,7 +58,7 @@ std::set<std::string> opened_by_the_host(const Manifest& manifest) {
     return names;
 }
 
-// The folders that listed files lie in.
+// The folders that contain the listed files.
 std::set<std::string> folders_of(const Manifest& manifest) {
     std::set<std::string> folders;
     for (const auto& [name, file] : manifest.files)
@@ -77,8 +77,8 @@ void check_entry(const fs::path& folder, const Manifest& manifest, const std::se
                                  : manifest.files.contains(name) || name == manifest_name || name == digest_name;
     if (!is_expected)
         throw Error(Code::file_unexpected, in_bundle(folder, name) +
-                                               " is not in its manifest; expected nothing but "
-                                               "what `opwright ship` wrote");
+                                               " is not in its manifest; expected only files that `opwright ship` "
+                                               "wrote");
     if (!fs::is_directory(status) && !fs::is_regular_file(status))
         throw Error(Code::file_unexpected, in_bundle(folder, name) + " is not a regular file");
 }
@@ -86,7 +86,7 @@ void check_entry(const fs::path& folder, const Manifest& manifest, const std::se
 void check_file(const fs::path& folder, const std::string& name, const Manifest::File& expected, bool read) {
     const fs::path path = folder / name;
     if (!fs::is_regular_file(status_of(path)))
-        throw Error(Code::file_missing, in_bundle(folder, name) + " is missing; was the bundle copied whole?");
+        throw Error(Code::file_missing, in_bundle(folder, name) + " is missing; was the bundle copied completely?");
     std::error_code error;
     const auto size = static_cast<int64_t>(fs::file_size(path, error));
     if (error || size != expected.bytes)
@@ -97,7 +97,7 @@ void check_file(const fs::path& folder, const std::string& name, const Manifest:
     if (digest != expected.sha256)
         throw Error(Code::file_changed, in_bundle(folder, name) + " has the SHA-256 " + digest.substr(0, 12) +
                                             "...; expected " + expected.sha256.substr(0, 12) +
-                                            "...: it was changed after it was shipped. Copy the bundle again");
+                                            "...: it changed after the bundle was shipped. Copy the bundle again");
 }
 
 }  // namespace
@@ -111,13 +111,13 @@ Manifest read_manifest(const fs::path& folder) {
     const std::string text = read_small(folder, manifest_name);
     if (read_small(folder, digest_name) != sha256_of(text) + "  " + manifest_name + "\n")
         throw Error(Code::file_changed, in_bundle(folder, manifest_name) +
-                                            " is not what manifest.sha256 says: one of them was changed after it was "
+                                            " does not match manifest.sha256: one of them changed after the bundle was "
                                             "shipped. Copy the bundle again");
     return parse_manifest(text);
 }
 
 bool is_own_program(const fs::path& folder, const Manifest& manifest) {
-    const auto* name = reinterpret_cast<const char*>(getauxval(AT_EXECFN));  // /proc need not be there
+    const auto* name = reinterpret_cast<const char*>(getauxval(AT_EXECFN));  // /proc may be missing
     std::error_code error;
     return name && manifest.host_program && fs::equivalent(name, folder / *manifest.host_program, error) && !error;
 }

@@ -11,12 +11,12 @@
 namespace opwright::host {
 namespace {
 
-// The manifest needs five.
+// The manifest needs five levels.
 constexpr size_t deepest = 8;
 
 // A message quotes at most this many bytes of the manifest.
 constexpr size_t longest_quote = 60;
-// It quotes at most this many bytes of the message of the JSON library, which quotes too.
+// And at most this many bytes of the JSON library's message, which contains quotes itself.
 constexpr size_t longest_reason = 200;
 
 [[noreturn]] void refuse_text(const std::string& why) {
@@ -27,7 +27,7 @@ std::string shortened(const std::string& text, size_t longest = longest_quote) {
     return text.size() > longest ? text.substr(0, longest - 3) + "..." : text;
 }
 
-// U+0000 to U+001F and U+007F to U+009F; the latter are two bytes in UTF-8, but for the first.
+// U+0000 to U+001F and U+007F to U+009F; the latter, except U+007F, are two bytes in UTF-8.
 bool has_controls(std::string_view text) {
     for (size_t i = 0; i < text.size(); ++i) {
         const auto letter = static_cast<unsigned char>(text[i]);
@@ -37,7 +37,7 @@ bool has_controls(std::string_view text) {
     return false;
 }
 
-// What the parser does not look at: how deep the text nests, and whether a key comes twice in an object.
+// Checks what the parser does not: the nesting depth, and duplicate keys in an object.
 class Form : public nlohmann::json::json_sax_t {
   public:
     Form(const FormLimits& limits, const FormFaults& refuse) : limits_(limits), refuse_(refuse) {}
@@ -73,13 +73,13 @@ class Form : public nlohmann::json::json_sax_t {
 
     FormLimits limits_;
     const FormFaults& refuse_;
-    std::vector<std::set<std::string>> keys_;  // of each array and object that is open
+    std::vector<std::set<std::string>> keys_;  // for each open array and object
 };
 
 }  // namespace
 
 void check_form(std::string_view text, const FormLimits& limits, const FormFaults& refuse) {
-    // In a pass of its own: the library's parser with a callback takes quadratic time.
+    // In a separate pass, because the library's parser takes quadratic time with a callback.
     Form form(limits, refuse);
     nlohmann::json::sax_parse(text, &form);
 }
@@ -89,13 +89,13 @@ nlohmann::json parse_json(std::string_view text) {
     check_form(
         text, {.depth = deepest},
         {.key_twice =
-             [](const auto& key) { refuse_text("the key \"" + shortened(key) + "\" comes twice in one object"); },
+             [](const auto& key) { refuse_text("the key \"" + shortened(key) + "\" occurs twice in one object"); },
          .too_deep = [] { refuse_text("it nests deeper than " + std::to_string(deepest) + " levels"); }});
     try {
         return Json::parse(text);
     } catch (const Json::exception& error) {
         std::string why = error.what();
-        why.erase(0, std::min(why.find("] ") + 2, why.size()));  // the library's own name of the error
+        why.erase(0, std::min(why.find("] ") + 2, why.size()));  // the library's name for the error
         refuse_text(shortened(why, longest_reason));
     }
 }
@@ -133,7 +133,7 @@ bool Value::boolean() const {
 }
 
 int64_t Value::integer(int64_t least) const {
-    const std::string expected = "a whole number from " + std::to_string(least) + " on";
+    const std::string expected = "an integer of at least " + std::to_string(least);
     if (!json_.is_number_integer()) refuse(expected);
     if (json_.is_number_unsigned() && json_.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})
         refuse(expected);
@@ -149,7 +149,7 @@ double Value::any_number() const {
 
 double Value::number() const {
     if (!json_.is_number() || !std::isfinite(json_.get<double>()) || json_.get<double>() < 0)
-        refuse("a number that is not negative");
+        refuse("a non-negative number");
     return json_.get<double>();
 }
 
@@ -171,7 +171,8 @@ std::string Value::one_of(std::initializer_list<const char*> known) const {
 }
 
 std::vector<Value> Value::list(size_t longest) const {
-    if (!json_.is_array() || json_.size() > longest) refuse("a list of at most " + std::to_string(longest));
+    if (!json_.is_array() || json_.size() > longest)
+        refuse("a list of at most " + std::to_string(longest) + " entries");
     std::vector<Value> values;
     for (size_t i = 0; i < json_.size(); ++i) values.emplace_back(json_[i], place_ + "[" + std::to_string(i) + "]");
     return values;

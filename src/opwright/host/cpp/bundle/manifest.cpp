@@ -20,7 +20,7 @@ bool is_plain(char letter) {
     return is_in('a', 'z') || is_in('A', 'Z') || is_in('0', '9') || std::string_view("._+-").find(letter) < 4;
 }
 
-// A relative path that cannot lead out of the folder.
+// A relative path that stays inside the folder.
 std::string path(const Value& value) {
     const std::string whole = value.text();
     std::string part;
@@ -37,7 +37,7 @@ std::string path(const Value& value) {
     return whole;
 }
 
-// Two numbers with a point between them.
+// Two numbers separated by a point.
 std::optional<Release> numbers(const std::string& whole) {
     const auto dot = whole.find('.');
     const auto is_number = [](std::string_view digits) {
@@ -70,7 +70,8 @@ Architecture architecture(const Value& value) {
 Releases releases(const Value& value) {
     Releases found{release(value.at("oldest")), std::nullopt};
     if (!value.at("newest").is_null()) found.newest = release(value.at("newest"));
-    if (found.newest && *found.newest < found.oldest) value.at("newest").refuse("null, or a release from oldest on");
+    if (found.newest && *found.newest < found.oldest)
+        value.at("newest").refuse("null, or a release no older than oldest");
     return found;
 }
 
@@ -100,8 +101,8 @@ ImageRecipe image_recipe(const Value& value) {
     ImageRecipe recipe{value.at("resize").integer(1), crop[0].integer(1), crop[1].integer(1), three(value.at("mean")),
                        three(value.at("std"))};
     if (std::max(recipe.crop_height, recipe.crop_width) > recipe.resize || recipe.resize > limits::resize)
-        value.refuse("a crop that is no larger than resize, which is at most " + std::to_string(limits::resize));
-    if (std::count(recipe.std.begin(), recipe.std.end(), 0.0)) value.at("std").refuse("three numbers that are not 0");
+        value.refuse("a crop no larger than resize, and a resize of at most " + std::to_string(limits::resize));
+    if (std::count(recipe.std.begin(), recipe.std.end(), 0.0)) value.at("std").refuse("three nonzero numbers");
     return recipe;
 }
 
@@ -124,7 +125,7 @@ Manifest::Input input(const Value& value) {
     return found;
 }
 
-// `places`: of the inputs, by their names.
+// `places`: the index of each input, by name.
 Manifest::InputDim input_dim(const Value& value, const std::vector<Manifest::Input>& inputs,
                              const std::map<std::string, size_t>& places) {
     value.has_keys({"input", "dim"});
@@ -149,15 +150,15 @@ Manifest::File file(const Value& value) {
     const bool is_hex = std::all_of(digest.begin(), digest.end(), [](char letter) {
         return ('0' <= letter && letter <= '9') || ('a' <= letter && letter <= 'f');
     });
-    if (digest.size() != 64 || !is_hex) value.at("sha256").refuse("64 hexadecimal digits in lower case");
+    if (digest.size() != 64 || !is_hex) value.at("sha256").refuse("64 lowercase hexadecimal digits");
     return {value.at("bytes").integer(0), digest};
 }
 
 void require_distinct(const Value& value, const std::vector<std::string>& names) {
-    if (std::set(names.begin(), names.end()).size() != names.size()) value.refuse("entries of different names");
+    if (std::set(names.begin(), names.end()).size() != names.size()) value.refuse("entries with distinct names");
 }
 
-// What is named elsewhere in the manifest has its digest, or it would never be checked.
+// A file that the manifest names elsewhere must have a digest, or it would never be checked.
 void require_listed(const Manifest& manifest, const std::string& name) {
     if (!manifest.files.contains(name))
         throw Error(Code::manifest_invalid, "manifest.json is invalid: " + name +
@@ -170,12 +171,12 @@ void require_listed(const Manifest& manifest, const std::string& name) {
 Manifest parse_manifest(std::string_view text) {
     const nlohmann::json json = parse_json(text);
     const Value all(json, "it");
-    // Before the rest: a later format may have other keys.
+    // Checked first, because a later format may have other keys.
     if (all.is_object() && json.contains("format") && all.at("format").integer(0) != limits::format)
         throw Error(Code::format_unknown, "the bundle has the format " + json["format"].dump() +
-                                              ", and this host reads format " + std::to_string(limits::format) +
-                                              ": ship the model again, or take "
-                                              "the host of the opwright that shipped it");
+                                              ", but this host reads format " + std::to_string(limits::format) +
+                                              ": ship the model again, or use the host of the opwright release that "
+                                              "shipped it");
     all.has_keys({"format", "opwright", "model", "torch", "device", "cpu", "cuda", "libraries", "inputs", "equal_dims",
                   "outputs", "tolerance", "goldens", "host_program", "files"});
     Manifest manifest;
@@ -224,7 +225,7 @@ Manifest parse_manifest(std::string_view text) {
     for (const Value& one : all.at("goldens").list()) manifest.goldens.push_back(path(one));
     if (const Value program = all.at("host_program"); !program.is_null()) {
         manifest.host_program = path(program);
-        // The launcher checks the digests of host/ alone, and starts this file.
+        // The launcher checks only the digests of host/, and starts this file.
         if (!manifest.host_program->starts_with("host/")) program.refuse("null, or a file in host/");
     }
     for (const auto& [name, entry] : all.at("files").entries()) {

@@ -1,4 +1,4 @@
-// manifest.json, read strictly: every key that docs/format.md names, and nothing else. Without PyTorch.
+// Reads manifest.json strictly: exactly the keys in docs/reference/format.md. Does not depend on PyTorch.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace opwright::host {
 
-// A release of PyTorch: 2.13.
+// A PyTorch release, such as 2.13.
 struct Release {
     int major = 0;
     int minor = 0;
@@ -24,8 +24,8 @@ struct Releases {
     std::optional<Release> newest;
 };
 
-// A generation of GPUs that machine code serves, by its compute capability: 9.0, and newer ones of the same number
-// before the point. With PTX, which the driver compiles, every newer one.
+// The GPUs that machine code supports: those of a compute capability such as 9.0, and newer ones of the same major
+// version. PTX, which the driver compiles, also supports every newer major version.
 struct Architecture {
     Release release;
     bool with_ptx = false;
@@ -52,7 +52,7 @@ struct Manifest {
         std::vector<Dimension> dims;
         std::optional<ImageRecipe> image;
     };
-    // A dimension of an input: both by their numbers.
+    // A dimension of an input, both by index.
     struct InputDim {
         size_t input = 0;
         size_t dim = 0;
@@ -87,7 +87,7 @@ struct Manifest {
     std::map<std::string, File> files;
 };
 
-// Throws Error: `manifest_invalid` with the place and what was expected there, `format_unknown`, or `path_outside`.
+// Throws Error with `manifest_invalid` (the place and what was expected there), `format_unknown` or `path_outside`.
 Manifest parse_manifest(std::string_view text);
 
 std::string to_string(Release release);

@@ -22,7 +22,7 @@ namespace {
 
 enum Register { eax, ebx, ecx, edx };
 
-// Registers that the system has to save for a program, besides what the processor offers: bits of XCR0.
+// Registers that the operating system must save, in addition to processor support: bits of XCR0.
 enum State : uint64_t { none = 0, avx = 0x6, avx512 = 0xe6, tiles = 0x60000 };
 
 struct Feature {
@@ -108,7 +108,7 @@ constexpr std::array features{
     Feature{"wbnoinvd", 0x80000008, 0, ebx, 9, none},
 };
 
-// Which registers the system saves; 0 where it cannot even be asked.
+// The registers that the system saves; 0 if this cannot be queried.
 uint64_t saved_state() {
     std::array<uint32_t, 4> found{};
     constexpr uint32_t can_be_asked = 1U << 27;  // OSXSAVE
@@ -142,8 +142,8 @@ bool has_feature(const std::string& name) {
 #else
 
 bool has_feature(const std::string& name) {
-    std::ifstream told("/proc/cpuinfo");
-    for (std::string line; std::getline(told, line);) {
+    std::ifstream cpuinfo("/proc/cpuinfo");
+    for (std::string line; std::getline(cpuinfo, line);) {
         if (!line.starts_with("Features")) continue;
         std::istringstream words(line);
         for (std::string word; words >> word;)
@@ -158,14 +158,15 @@ bool has_feature(const std::string& name) {
 void check_processor(const Manifest& manifest) {
     if (const std::string own = architecture(); own != manifest.architecture)
         throw Error(Code::cpu_unsupported, "the bundle was made for " + manifest.architecture +
-                                               ", and this machine is " + own + ": ship the model on one of this kind");
+                                               ", but this machine is " + own +
+                                               ": ship the model on a machine of this architecture");
     std::string missing;
     for (const std::string& name : manifest.cpu_features)
         if (!has_feature(name)) missing += (missing.empty() ? "" : ", ") + name;
     if (!missing.empty())
-        throw Error(Code::cpu_unsupported, "the bundle needs a processor with " + missing +
-                                               ", which this one lacks: ship the model with --cpu x86-64-v3, or "
-                                               "whichever level this processor has");
+        throw Error(Code::cpu_unsupported, "the bundle requires a processor with " + missing +
+                                               ", which this one lacks: ship the model with --cpu x86-64-v3, or the "
+                                               "level that this processor supports");
 }
 
 }  // namespace opwright::host

@@ -1,4 +1,4 @@
-// What the processor of this machine can do, asked of the processor itself: no file of the system is needed.
+// The features of this machine's processor, queried from the processor itself without any system files.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace opwright::host {
 
-// Throws Error with `cpu_unsupported` where the machine code of the bundle needs what this processor lacks.
+// Throws Error with `cpu_unsupported` if the bundle's machine code needs a feature that this processor lacks.
 void check_processor(const Manifest& manifest);
 
-// As Linux names it in /proc/cpuinfo. What is unknown here is not there.
+// `name` is as in Linux's /proc/cpuinfo. Returns false for an unknown name.
 bool has_feature(const std::string& name);
 
 }  // namespace opwright::host

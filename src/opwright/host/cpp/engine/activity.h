@@ -1,4 +1,4 @@
-// What each thread is doing, kept where a handler of signals can read it: nothing is allocated, nothing is locked.
+// Records what each thread is doing where a signal handler can read it, without allocation or locks.
 #pragma once
 
 #include <array>
@@ -8,12 +8,12 @@
 
 namespace opwright::host {
 
-// What a thread works at, and the operators that it is in, the innermost last.
+// A thread's current task, and the operators that it is executing, innermost last.
 struct Activity {
     static constexpr size_t name_bytes = 512, deepest = 16;
 
-    const char* verb = "";                // computed
-    std::array<char, name_bytes> what{};  // the name of a request, say
+    const char* verb = "";                // such as "computed"
+    std::array<char, name_bytes> what{};  // such as the name of a request
     bool is_request_of_list = false;
     std::array<const char*, deepest> operators{};
     std::atomic<size_t> depth = 0;  // may be larger than `deepest`
@@ -29,13 +29,13 @@ struct Activity {
     }
 };
 
-// Of this thread; null where it is not known.
+// This thread's activity; null if unknown.
 inline thread_local constinit Activity* own_activity = nullptr;
 
-// Of all threads; what does not fit is not known.
+// The activities of all threads, up to the array's size.
 inline std::array<std::atomic<Activity*>, 64> activities{};
 
-// While it lives, this thread works at `what`; `verb` outlives it.
+// During its lifetime, this thread's task is `what`. `verb` must outlive it.
 class ActivityScope {
   public:
     ActivityScope(const char* verb, std::string_view what, bool is_request_of_list = false) {

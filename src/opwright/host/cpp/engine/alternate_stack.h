@@ -1,4 +1,4 @@
-// A stack for handlers of signals, in a thread whose own may be used up.
+// A stack for signal handlers, in a thread whose own stack may be exhausted.
 #pragma once
 
 #include <csignal>
@@ -8,7 +8,7 @@
 
 namespace opwright::host {
 
-// Of the thread that makes it, for as long as this object lives. Without memory for it there is none.
+// Applies to the thread that creates it, for the lifetime of this object. Does nothing if memory is short.
 class AlternateStack {
   public:
     AlternateStack() : memory_(new (std::nothrow) char[bytes]) {

@@ -16,7 +16,7 @@
 namespace opwright::host {
 namespace {
 
-// The bytes of an archive. PyTorch's own readers of memory read where a damaged archive says, also past the end.
+// The bytes of an archive. PyTorch's own memory readers follow the offsets in a corrupt archive past the end.
 class Memory : public caffe2::serialize::ReadAdapterInterface {
   public:
     explicit Memory(std::vector<char> bytes) : bytes_(std::move(bytes)) {}
@@ -45,7 +45,7 @@ c10::IValue read_archive(const std::string& what, const std::string& path, Code 
     }
     try {
         caffe2::serialize::PyTorchStreamReader reader(std::make_shared<Memory>(std::move(bytes)));
-        // As torch::jit::pickle_load.
+        // As in torch::jit::pickle_load.
         return torch::jit::readArchiveAndTensors("data", "", "", std::nullopt, std::nullopt, std::nullopt, reader);
     } catch (const std::exception& error) {
         throw Error(code, what + " " + path + " cannot be read: " + reason(error));

@@ -1,4 +1,4 @@
-// Archives of torch.save, and of torch.jit's own pickles.
+// Archives of torch.save and of torch.jit's pickles.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -10,11 +10,11 @@
 
 namespace opwright::host {
 
-// Throws Error with `file_missing`, or with `code` if the file is not an archive. `what` names the file's role in the
+// Throws Error with `file_missing`, or with `code` if the file is not an archive. `what` describes the file in the
 // message.
 c10::IValue read_archive(const std::string& what, const std::string& path, Code code);
 
-// The bytes of an archive that torch.load reads. Throws what PyTorch throws for values that it cannot save.
+// Returns an archive that torch.load can read. Throws PyTorch's exception for values that it cannot save.
 std::vector<char> archive_of(const c10::IValue& value);
 
 }  // namespace opwright::host

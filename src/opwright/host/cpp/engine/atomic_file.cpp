@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view part_prefix = ".opwright-", part_suffix = ".part";
 
-// Once for each folder: a list may have a hundred thousand outputs.
+// Once per folder, because a list may have a hundred thousand outputs.
 void tidy_up_once(const std::string& folder) {
     static std::mutex guard;
     static std::set<std::string> tidied;
@@ -23,7 +23,7 @@ void tidy_up_once(const std::string& folder) {
     if (tidied.insert(folder).second) remove_leftovers(folder, part_prefix, part_suffix);
 }
 
-// Root could replace /dev/null, or /dev/stdout, which is a link, for all programs.
+// Root could otherwise replace /dev/null, or the link /dev/stdout, for all programs.
 void require_replaceable(const fs::path& path, const fs::path& folder) {
     std::error_code ignored;
     const fs::file_status status = fs::status(path, ignored);
@@ -55,7 +55,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::commit() {
-    // Without it a machine that loses power may have the name and not the content.
+    // Without this, a power loss could leave the name without the content.
     if (fsync(file_.number()) != 0 && errno != EINVAL && errno != EROFS) throw last_error(part_);
     if (std::rename(part_.c_str(), path_.c_str()) != 0) throw last_error(path_);
     file_ = Descriptor();

@@ -1,4 +1,4 @@
-// Files that are written completely or not at all.
+// Writes files completely or not at all.
 #pragma once
 
 #include <string>
@@ -8,21 +8,22 @@
 
 namespace opwright::host {
 
-// A new file beside the one that it replaces in the end. Its name is of its own: writers of one file do not meet, and
-// the last one to finish wins. What a killed process left is removed by the next process that writes into the folder.
+// A new file next to the one that it finally replaces. Its name is unique: concurrent writers of one file do not
+// interfere, and the last one to finish wins. Files left by a killed process are removed by the next process that
+// writes to the folder.
 class AtomicFile {
   public:
-    // Throws std::system_error, with `not_supported` where a device, a pipe or a socket is at `path`.
+    // Throws std::system_error, with `not_supported` if `path` is a device, a pipe or a socket.
     explicit AtomicFile(std::string path);
     ~AtomicFile();
     AtomicFile(const AtomicFile&) = delete;
     AtomicFile& operator=(const AtomicFile&) = delete;
 
-    // To be written to; the file has the permissions that the umask leaves.
+    // The descriptor to write to. The file's permissions follow the umask.
     int descriptor() const { return file_.number(); }
 
-    // Brings the content to the disk, and puts the file into its place: a link there is replaced, not followed. Throws
-    // std::system_error.
+    // Flushes the content to disk and moves the file into place. Replaces a link at `path` instead of following it.
+    // Throws std::system_error.
     void commit();
 
   private:
@@ -30,7 +31,7 @@ class AtomicFile {
     Descriptor file_;
 };
 
-// Throws std::system_error; nothing has changed at `path` then.
+// Throws std::system_error; `path` is unchanged then.
 void write_file_atomically(const std::string& path, std::string_view bytes);
 
 }  // namespace opwright::host

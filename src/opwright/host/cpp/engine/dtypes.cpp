@@ -3,7 +3,7 @@
 namespace opwright::host {
 
 std::string dtype_name(at::ScalarType dtype) {
-    switch (dtype) {  // those whose C++ names differ
+    switch (dtype) {  // dtypes whose C++ names differ
         case at::kByte:
             return "uint8";
         case at::kChar:

@@ -1,4 +1,4 @@
-// Dtypes by their names in Python.
+// Converts between dtypes and their Python names.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -7,10 +7,10 @@
 
 namespace opwright::host {
 
-// `float8_e5m2` for Float8_e5m2.
+// Returns a name such as `float8_e5m2` for Float8_e5m2.
 std::string dtype_name(at::ScalarType dtype);
 
-// Undefined if there is no dtype of this name.
+// Returns Undefined if no dtype has this name.
 at::ScalarType dtype_from_name(const std::string& name);
 
 }  // namespace opwright::host

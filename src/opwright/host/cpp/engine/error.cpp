@@ -7,8 +7,8 @@
 namespace opwright {
 namespace {
 
-// How many bytes the character takes that `rest` begins with; 0 where it is none of UTF-8: The Unicode Standard, table
-// 3-7.
+// The length in bytes of the UTF-8 character at the start of `rest`; 0 if it is invalid. Source: The Unicode Standard,
+// table 3-7.
 size_t bytes_of_character(std::string_view rest) {
     const auto is_in = [rest](size_t at, unsigned least = 0x80, unsigned most = 0xbf) {
         return at < rest.size() && least <= static_cast<unsigned char>(rest[at]) &&
@@ -25,7 +25,7 @@ size_t bytes_of_character(std::string_view rest) {
     return 0;
 }
 
-// Whether a terminal may take the character for a command, or for the end of the line.
+// Whether a terminal may interpret the character as a command or as the end of a line.
 bool is_control(std::string_view character) {
     const auto byte = [character](size_t at) { return static_cast<unsigned char>(character[at]); };
     if (character.size() == 1) return byte(0) < 32 || byte(0) == 127;

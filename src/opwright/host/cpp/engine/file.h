@@ -1,4 +1,4 @@
-// Files that are read to their end: an error on the way is an error, and never taken for the end. Without PyTorch.
+// Reads files to their end without mistaking an error for the end. Does not depend on PyTorch.
 #pragma once
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 namespace opwright::host {
 
-// A file descriptor that is closed with this object; below 0 it is none.
+// Owns a file descriptor; a negative number means none.
 class Descriptor {
   public:
     explicit Descriptor(int number = -1) : number_(number) {}
@@ -40,12 +40,12 @@ inline std::system_error last_error(const std::string& what) {
     return {errno, std::generic_category(), what};
 }
 
-// What the system says of its last error, as `strerror`.
+// The system's description of an error, as from `strerror`.
 inline std::string reason_of(const std::system_error& error) {
     return error.code().message();
 }
 
-// Opens a file to read. A pipe does not block until somebody writes. Throws std::system_error.
+// Opens a file for reading, without waiting for the writer of a pipe. Throws std::system_error.
 inline Descriptor open_to_read(const std::string& path, int flags = 0) {
     Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags));
     if (!file) throw last_error(path);
@@ -57,8 +57,8 @@ inline bool is_regular(const Descriptor& file) {
     return fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
-// Hands on what is left of a file, piece by piece, through memory of a fixed size: a file that is cut while it is read
-// is short, where mapped memory would be a signal. Throws std::system_error.
+// Passes the rest of a file to `take`, in pieces of bounded size: if the file is truncated meanwhile, it is short,
+// whereas mapped memory would raise a signal. Throws std::system_error.
 template <typename Take>
 void read_pieces(int file, const Take& take) {
     std::string piece(size_t{1} << 18, '\0');
@@ -72,13 +72,13 @@ void read_pieces(int file, const Take& take) {
     }
 }
 
-// What is left of a file; it ends after a piece that goes beyond `most` bytes. Throws std::system_error.
+// Returns the rest of a file; stops after the piece that exceeds `most` bytes. Throws std::system_error.
 template <typename Bytes = std::string>
 Bytes read_all(int file, size_t most = std::numeric_limits<size_t>::max()) {
     Bytes bytes;
     struct stat status = {};
     constexpr size_t least_room = size_t{1} << 16;
-    // A hint: files of /proc say 0.
+    // Only a hint: files in /proc report 0.
     if (fstat(file, &status) == 0 && status.st_size > 0 && static_cast<size_t>(status.st_size) <= most)
         bytes.reserve(static_cast<size_t>(status.st_size) + least_room);
     while (bytes.size() <= most) {

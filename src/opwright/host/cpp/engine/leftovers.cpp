@@ -20,7 +20,7 @@ bool is_ours(std::string_view name, std::string_view prefix, std::string_view su
     return name.substr(prefix.size(), name_length).find_first_not_of(letters) == std::string_view::npos;
 }
 
-// Whether the name still leads to the open file.
+// Whether the name still refers to the open file.
 bool is_same(const struct stat& open, const fs::path& path) {
     struct stat named = {};
     return lstat(path.c_str(), &named) == 0 && named.st_dev == open.st_dev && named.st_ino == open.st_ino;
@@ -48,7 +48,7 @@ std::string unique_name(std::string_view prefix, std::string_view suffix) {
 }
 
 bool lock_as_own(const Descriptor& made) {
-    // Where a file system has no locks, nobody gets one, and nothing is taken for a leftover.
+    // On a file system without locks, no process gets one, and nothing is treated as a leftover.
     if (flock(made.number(), LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
     struct stat status = {};
     return fstat(made.number(), &status) == 0 && status.st_nlink > 0;

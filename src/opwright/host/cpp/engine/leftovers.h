@@ -1,7 +1,7 @@
-// Temporary files and folders of processes that were killed.
+// Temporary files and folders left behind by killed processes.
 //
-// Each is locked by the process that made it, for as long as it lives: whoever gets the lock may remove it. A lock, and
-// no process number: containers that share a folder count their processes each from 1.
+// The process that creates one locks it for its lifetime: a process that gets the lock may remove it. Process IDs would
+// not work, because containers that share a folder each count their processes from 1.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,14 @@
 
 namespace opwright::host {
 
-// `prefix`, letters that nobody else has, and `suffix`. Throws std::system_error.
+// Returns `prefix`, a unique part, and `suffix`. Throws std::system_error.
 std::string unique_name(std::string_view prefix, std::string_view suffix);
 
-// Locks what this process has just made, until the descriptor is closed. False if somebody took it for a leftover in
-// the moment before.
+// Locks a file that this process just created, until the descriptor is closed. Returns false if another process treated
+// it as a leftover in the meantime.
 bool lock_as_own(const Descriptor& made);
 
-// Removes what lies in `folder` under names of `unique_name`, belongs to this user and is locked by nobody.
+// Removes files in `folder` named by `unique_name` that belong to this user and are not locked.
 void remove_leftovers(const std::filesystem::path& folder, std::string_view prefix, std::string_view suffix);
 
 }  // namespace opwright::host

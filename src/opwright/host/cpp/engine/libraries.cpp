@@ -21,7 +21,7 @@ namespace opwright::host {
 namespace {
 
 // Redirects standard error to memory. PyTorch and a library each report a failed registration in their own way, and the
-// caller reports it once; what a library prints that registers without a problem is shown afterwards.
+// caller reports it once. If the library registers successfully, what it printed is shown afterwards.
 class StderrCapture {
   public:
     StderrCapture()
@@ -54,8 +54,8 @@ class StderrCapture {
     int captured_;
 };
 
-// The loader maps the segments that the header lists, and a process that touches memory beyond the end of the file is
-// killed. A file that is not ELF is left to the loader, which refuses it.
+// The loader maps the segments listed in the header, and a process that touches memory beyond the end of the file is
+// killed. A file that is not ELF is left to the loader, which rejects it.
 void require_complete_elf(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     ElfW(Ehdr) header = {};
@@ -68,7 +68,7 @@ void require_complete_elf(const std::string& path) {
         if (!file.read(reinterpret_cast<char*>(&segment), sizeof segment) || segment.p_offset > size ||
             segment.p_filesz > size - segment.p_offset)
             throw Error(Code::library_refused,
-                        "library " + path + " does not load: it ends before what its header says");
+                        "library " + path + " does not load: it is shorter than its header says");
     }
 }
 
@@ -80,7 +80,7 @@ std::string registration_error(void* library) {
     return message ? std::string(" was refused: ") + message : "";
 }
 
-// The paths of all shared objects in this process, from the loader: a container may have no /proc.
+// The paths of all shared objects in this process, as the loader reports them: /proc may be missing in a container.
 std::vector<std::string> mapped_objects() {
     std::vector<std::string> paths;
     dl_iterate_phdr(
@@ -96,7 +96,7 @@ std::vector<std::string> mapped_objects() {
 const StderrCapture* open_capture = nullptr;
 std::string open_path;
 
-// PyTorch's own TORCH_LIBRARY throws if its namespace is taken. The exception leaves `dlopen` half-way, and the process
+// PyTorch's TORCH_LIBRARY throws if its namespace is taken. The exception leaves `dlopen` midway, and the process
 // cannot continue from there.
 [[noreturn]] void exit_from_open() {
     open_capture->restore();
@@ -105,11 +105,11 @@ std::string open_path;
     std::_Exit(static_cast<int>(Code::library_refused));
 }
 
-// Opens the library; returns why it cannot be used, or nothing. An uncaught exception would end the process before
-// standard error is restored.
+// Opens the library. Returns why it cannot be used, or an empty string. An uncaught exception would terminate the
+// process before standard error is restored.
 std::string open_captured(const std::string& path) {
-    // The C library declares that dlopen does not throw, and compilers rely on it. Through a pointer that they cannot
-    // follow, `catch` works; if the C library itself lets no exception pass, C++ calls `terminate`.
+    // The C library declares that dlopen does not throw, and compilers rely on it. Calling it through an opaque pointer
+    // lets `catch` work; if the C library itself blocks exceptions, C++ calls `terminate`.
     void* (*volatile open)(const char*, int) = dlopen;
     const StderrCapture capture;
     open_capture = &capture;
@@ -117,8 +117,8 @@ std::string open_captured(const std::string& path) {
     const auto terminate = std::set_terminate(exit_from_open);
     void* library = nullptr;
     try {
-        // An absolute path, because dlopen looks up a bare name among the libraries of the system. RTLD_GLOBAL, as for
-        // a linked library: the next library may use the symbols of this one.
+        // An absolute path, because dlopen searches the system's libraries for a bare name. RTLD_GLOBAL, as for a
+        // linked library: the next library may use this one's symbols.
         library = open(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_GLOBAL);
     } catch (...) {
         exit_from_open();
@@ -130,14 +130,14 @@ std::string open_captured(const std::string& path) {
     return failure;
 }
 
-// `dlopen` replaces these in a path.
+// Rejects tokens that `dlopen` replaces in a path.
 void require_no_tokens(const std::string& path) {
     const std::string whole = std::filesystem::absolute(path).string();
     for (const char* token : {"ORIGIN", "LIB", "PLATFORM"})
         for (const std::string& form : {std::string("$") + token, std::string("${") + token + "}"})
             if (whole.find(form) != std::string::npos)
-                throw Error(Code::library_refused, "library " + path + " does not load: its path holds " + form +
-                                                       ", for which the system's loader puts another path; move it");
+                throw Error(Code::library_refused, "library " + path + " does not load: its path contains " + form +
+                                                       ", which the system's loader replaces; move it");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Packages that AOTInductor compiled.
+// Loads packages compiled by AOTInductor.
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <torch/version.h>
 
@@ -18,7 +18,7 @@ namespace {
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 13
 using PackageSource = UnpackedPackage;
 #else
-// PyTorch before 2.13 loads no unpacked package. It unpacks the archive itself, into $TMPDIR or /tmp.
+// Releases of PyTorch before 2.13 do not load unpacked packages. They unpack the archive themselves, into /tmp.
 class PackageSource {
   public:
     explicit PackageSource(const std::string& path) : path_(path) {}
@@ -36,23 +36,23 @@ class Package : public SavedModel {
         : source_(path),
           loader_(std::make_unique<Loader>(source_.folder(), "model", false, static_cast<size_t>(runners), -1)),
           device_(loader_->get_metadata()["AOTI_DEVICE_KEY"]) {
-        // Its code would take an address in the memory of the one device for one in that of the other.
+        // Its code would use an address in one device's memory as an address in the other's.
         if (expected && device_.type() != *expected)
             throw Error(Code::model_invalid, "model " + path + " was compiled for " + device_.str() +
                                                  "; expected one for " + c10::DeviceTypeName(*expected, true) +
                                                  ": ship the model again");
-        // The code is mapped by now, and a process that is killed leaves nothing. Kernels for GPUs are opened when they
-        // first run.
+        // The code is mapped by now, so that a killed process leaves nothing behind. Kernels for GPUs are opened when
+        // they first run.
         if (device_.is_cpu()) source_.remove();
     }
-    // What gives the memory of a lost GPU back throws, and no destructor may: the process keeps it.
+    // Freeing the memory of a lost GPU throws, which a destructor must not: the process keeps it.
     ~Package() override {
         if (is_lost(device_)) (void)loader_.release();
     }
     Package(const Package&) = delete;
     Package& operator=(const Package&) = delete;
 
-    // Everything but tensors was fixed when the model was exported.
+    // Everything except tensors was fixed when the model was exported.
     c10::IValue run(const std::vector<c10::IValue>& arguments) override {
         std::vector<at::Tensor> tensors;
         for (const c10::IValue& argument : arguments) collect_tensors(argument, tensors);

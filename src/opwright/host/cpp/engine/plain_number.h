@@ -1,4 +1,4 @@
-// Numbers as text, and text through streams, that are the same in every locale.
+// Locale-independent formatting of numbers and streams.
 #pragma once
 
 #include <array>
@@ -9,15 +9,15 @@
 
 namespace opwright::host {
 
-// A program may have set a locale in which 100000 is 100.000: streams take it when they are made.
+// A program may have set a locale in which 100000 is 100.000, which new streams adopt.
 class PlainStream : public std::ostringstream {
   public:
     PlainStream() { imbue(std::locale::classic()); }
 };
 
-// As printf's %g has it, or with `places` digits behind the point.
+// As with printf's %g, or with `places` digits after the decimal point.
 inline std::string plain_number(double value, int places = -1) {
-    std::array<char, 512> text{};  // the largest number has 309 digits before the point
+    std::array<char, 512> text{};  // the largest number has 309 digits before the decimal point
     char* const end = text.data() + text.size();
     const auto [last, error] = places < 0 ? std::to_chars(text.data(), end, value, std::chars_format::general, 6)
                                           : std::to_chars(text.data(), end, value, std::chars_format::fixed, places);

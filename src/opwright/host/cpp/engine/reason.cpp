@@ -14,7 +14,7 @@ namespace opwright::host {
 std::string reason(const std::exception& error) {
     const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
     std::string text = of_torch ? of_torch->what_without_backtrace() : error.what();
-    // What a running model reports has its source before it, with a mark at the place and indented lines after that.
+    // An error from a running model comes after its source, with a mark at the location and indented lines below.
     constexpr std::string_view running = "The following operation failed in the TorchScript interpreter.";
     if (const auto place = text.rfind("<--- HERE\n"); text.starts_with(running) && place != std::string::npos) {
         auto line = text.find('\n', place);
@@ -55,11 +55,11 @@ void require_file(const std::string& what, const std::string& path) {
 }
 
 void print_failure(const std::string& message) {
-    // In one piece, and not through std::cerr: threads do not mix, and what a library did to the stream is no matter.
+    // In one write, and not through std::cerr: threads do not interleave, and a library cannot have changed the stream.
     const std::string line = std::string(program_name) + ": " + in_one_line(message) + "\n";
     try {
         write_all(STDERR_FILENO, line);
-    } catch (const std::system_error&) {  // there is nowhere else to say it
+    } catch (const std::system_error&) {  // there is nowhere else to report it
     }
 }
 

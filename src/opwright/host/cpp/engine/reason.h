@@ -1,4 +1,4 @@
-// What went wrong, in one line, also where PyTorch reports it in many.
+// Reduces errors to one line, including PyTorch's multi-line messages.
 #pragma once
 
 #include <exception>
@@ -9,20 +9,20 @@
 
 namespace opwright::host {
 
-// What this program's error lines begin with. Each program that is linked with the engine defines its own: the host is
-// "host", the probe is "probe".
+// The prefix of this program's error lines. Each program that links the engine defines its own: "host" for the host,
+// "probe" for the probe.
 extern const char* const program_name;
 
-// The line of PyTorch's message that says what is wrong.
+// The line of PyTorch's message that states the error.
 std::string reason(const std::exception& error);
 
-// The same for the exception that is being handled, of whatever type it is.
+// The same for the exception being handled, of any type.
 std::string current_exception_reason();
 
-// The exception that is being handled. What is no Error becomes one with `code`, whose message begins with `what`.
+// The exception being handled. Any other type becomes an Error with `code`, whose message starts with `what`.
 Error current_error(Code code, const std::string& what = "");
 
-// The error that `function` throws, of whatever type; none where it does not.
+// The error that `function` throws, converted from any type; nullopt if it does not throw.
 template <typename Function>
 std::optional<Error> error_of(Code code, const std::string& what, const Function& function) {
     try {
@@ -33,10 +33,10 @@ std::optional<Error> error_of(Code code, const std::string& what, const Function
     }
 }
 
-// Throws Error with `file_missing` unless `path` is a file. `what` names the file's role in the message.
+// Throws Error with `file_missing` unless `path` is a file. `what` describes the file in the message.
 void require_file(const std::string& what, const std::string& path);
 
-// Prints "<program_name>: <message>" to standard error, the last line of a program that fails.
+// Prints "<program_name>: <message>" to standard error, as the last line of a failing program.
 void print_failure(const std::string& message);
 
 }  // namespace opwright::host

@@ -1,4 +1,4 @@
-// Models that torch.jit.save wrote.
+// Loads models written by torch.jit.save.
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
 
@@ -18,8 +18,8 @@ std::vector<c10::IValue> elements(const c10::IValue& value) {
     return value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
 }
 
-// A pickle does not hold the type of a list's elements, which the schema asks for, and Python's callers may pass an int
-// for a float.
+// A pickle does not store a list's element type, which the schema requires, and Python callers may pass an int for a
+// float.
 c10::IValue coerced(const c10::IValue& value, const c10::TypePtr& type) {
     if (const auto optional = type->cast<c10::OptionalType>(); optional && !value.isNone())
         return coerced(value, optional->getElementType());
@@ -40,7 +40,7 @@ c10::IValue coerced(const c10::IValue& value, const c10::TypePtr& type) {
     return value;
 }
 
-// A value may hold itself, or the same one twice on each of its levels, and would take for ever.
+// Bounds the traversal: a value may contain itself, or contain the same value twice at every level.
 class Collector {
   public:
     explicit Collector(std::vector<at::Tensor>& tensors) : tensors_(tensors) {}
@@ -65,8 +65,8 @@ class Collector {
 
     template <typename Inside>
     void enter(const Inside& inside) {
-        if (++depth_ > deepest) throw std::runtime_error("a value nests deeper than 100 levels, or holds itself");
-        if (++entered_ > most) throw std::runtime_error("a value holds more than 1,048,576 tuples, lists and dicts");
+        if (++depth_ > deepest) throw std::runtime_error("a value nests deeper than 100 levels, or contains itself");
+        if (++entered_ > most) throw std::runtime_error("a value contains more than 1,048,576 tuples, lists and dicts");
         inside();
         --depth_;
     }
@@ -105,7 +105,7 @@ std::unique_ptr<SavedModel> load_torchscript(const std::string& path, at::Device
 }
 
 void run_torchscript_without_profile() {
-    torch::jit::FusionStrategy none;  // with nothing to specialize for, the executor profiles no run
+    torch::jit::FusionStrategy none;  // without a specialization strategy, the executor does not profile
     torch::jit::setFusionStrategy(none);
 }
 
@@ -115,11 +115,9 @@ void collect_tensors(const c10::IValue& value, std::vector<at::Tensor>& tensors)
 
 void throw_missing_operator(const std::string& path, std::string name) {
     name.erase(std::min(name.find_last_not_of('.') + 1, name.size()));  // the end of PyTorch's sentence
-    throw Error(
-        Code::operator_missing,
-        "model " + path + " needs the operator " + name +
-            ", which no library in this program has: name its library, with --ops where the model is shipped or "
-            "with --library where it runs, or link it");
+    throw Error(Code::operator_missing, "model " + path + " needs the operator " + name +
+                                            ", which no library in this program provides: pass its library with --ops "
+                                            "when shipping the model, or link it into the program");
 }
 
 }  // namespace opwright::host

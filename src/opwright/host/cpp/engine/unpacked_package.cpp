@@ -24,11 +24,11 @@ constexpr size_t chunk_bytes = 1 << 20;
 
 constexpr std::string_view folder_prefix = "opwright-package-";
 
-// Makes the folder in the first place that can be written, and removes what killed processes left there.
+// Creates the folder in the first writable location, and removes what killed processes left there.
 fs::path new_private_folder(Descriptor& lock) {
     const char* chosen = std::getenv("TMPDIR");
     for (const char* parent : {chosen ? chosen : "/tmp", "/tmp", "/var/tmp", "/dev/shm", "."}) {
-        if (access(parent, W_OK) != 0) continue;  // also where TMPDIR is empty
+        if (access(parent, W_OK) != 0) continue;  // including an empty TMPDIR
         remove_leftovers(parent, folder_prefix, "");
         fs::path folder = fs::absolute(parent) / unique_name(folder_prefix, "");
         while (mkdir(folder.c_str(), S_IRWXU) == 0) {
@@ -38,7 +38,7 @@ fs::path new_private_folder(Descriptor& lock) {
             folder.replace_filename(unique_name(folder_prefix, ""));
         }
     }
-    throw std::runtime_error("no folder for temporary files is writable: set TMPDIR to one");
+    throw std::runtime_error("no folder for temporary files is writable: set TMPDIR to a writable folder");
 }
 
 void unpack(caffe2::serialize::PyTorchStreamReader& archive, const std::string& record, const fs::path& file) {
@@ -49,7 +49,8 @@ void unpack(caffe2::serialize::PyTorchStreamReader& archive, const std::string& 
     while (const size_t bytes = chunks.next(chunk.data())) out.write(chunk.data(), static_cast<std::streamsize>(bytes));
     out.close();
     if (!out)
-        throw std::runtime_error(file.string() + " cannot be written: is the disk full? TMPDIR names another place");
+        throw std::runtime_error(file.string() +
+                                 " cannot be written: is the disk full? Set TMPDIR to use another folder");
 }
 
 bool is_inside(const fs::path& record) {
@@ -57,7 +58,7 @@ bool is_inside(const fs::path& record) {
     return !normal.empty() && normal.is_relative() && *normal.begin() != "..";
 }
 
-// Where PyTorch looks for it; what lies deeper it may not find.
+// Where PyTorch looks for it; it may not find code in deeper folders.
 bool is_compiled_code(std::string_view record) {
     constexpr std::string_view folder = "data/aotinductor/model/";
     return record.starts_with(folder) && record.ends_with(".so") && record.find('/', folder.size()) == record.npos;
@@ -70,10 +71,11 @@ void check_package(const std::string& path) {
         caffe2::serialize::PyTorchStreamReader archive(path);
         const std::vector<std::string> records = archive.getAllRecords();
         for (const std::string& record : records)
-            if (!is_inside(record)) throw std::runtime_error("its record '" + record + "' leads out of the package");
+            if (!is_inside(record))
+                throw std::runtime_error("its record '" + record + "' is a path outside the package");
         if (std::none_of(records.begin(), records.end(), is_compiled_code))
             throw std::runtime_error(
-                "it holds no compiled code, and nothing is compiled here; expected an .so in its folder "
+                "it contains no compiled code, and the host does not compile; expected an .so in its folder "
                 "data/aotinductor/model");
     } catch (const std::exception& error) {
         throw Error(Code::model_invalid, "model " + path + " cannot be read: " + reason(error));

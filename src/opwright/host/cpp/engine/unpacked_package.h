@@ -1,4 +1,4 @@
-// An AOTInductor package as a folder: PyTorch opens its compiled code by path.
+// Unpacks an AOTInductor package into a folder, because PyTorch opens its compiled code by path.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,14 @@
 
 namespace opwright::host {
 
-// No record leads out of the package at `path`, and it holds compiled code: PyTorch would compile the sources of one
-// that does not, with the commands that it names. Throws Error with `model_invalid`.
+// Checks that no record of the package at `path` is outside it, and that it contains compiled code: otherwise PyTorch
+// would compile its sources, with the commands that the package contains. Throws Error with `model_invalid`.
 void check_package(const std::string& path);
 
 class UnpackedPackage {
   public:
-    // Unpacks the package at `path`, which was checked, into a new folder that only this user can open, inside the
-    // first writable one of $TMPDIR, /tmp, /var/tmp, /dev/shm and the current folder. Throws Error with
+    // Unpacks the package at `path`, which must have been checked, into a new folder that only this user can open, in
+    // the first writable one of $TMPDIR, /tmp, /var/tmp, /dev/shm and the current folder. Throws Error with
     // `model_invalid`.
     explicit UnpackedPackage(const std::string& path);
     ~UnpackedPackage();
@@ -24,12 +24,12 @@ class UnpackedPackage {
 
     const std::filesystem::path& folder() const { return folder_; }
 
-    // Removes the folder before this object ends, where nothing of it will be opened again.
+    // Removes the folder early, once nothing in it will be opened again.
     void remove();
 
   private:
     std::filesystem::path folder_;
-    Descriptor lock_;  // while it is there, no other process takes the folder for one of a killed process
+    Descriptor lock_;  // while held, no other process treats the folder as left by a killed process
 };
 
 }  // namespace opwright::host

@@ -1,6 +1,6 @@
-// Starts a self-contained bundle: checks what it is about to execute, then becomes the program in the bundle.
+// Starts a self-contained bundle: checks the files that it is about to execute, then executes the bundle's program.
 //
-// It needs the C library and nothing else. Its own bytes are checked by `opwright verify` alone.
+// It depends only on the C library. Only `opwright verify` checks the launcher's own bytes.
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -22,14 +22,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How the system was asked to execute this file: /proc need not be there.
+// The path under which the system executed this file. /proc may be missing.
 fs::path own_folder() {
     const auto* name = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-    if (!name) throw Error(Code::internal, "the system does not say from where this program was started");
+    if (!name) throw Error(Code::internal, "the system does not report the path of this program");
     return fs::absolute(name).parent_path();
 }
 
-// As PyTorch names them.
+// Returns PyTorch's name for the fastest kernels that the processor supports.
 const char* fastest_kernels() {
     const auto has_all = [](std::initializer_list<const char*> names) {
         return std::all_of(names.begin(), names.end(), [](const char* name) { return has_feature(name); });
@@ -47,11 +47,11 @@ const char* fastest_kernels() {
                         " is not self-contained: it has no host program; ship the model with --self-contained");
     check_processor(manifest);
     check_files(folder, manifest, Part::host);
-    // Where /proc is not there, PyTorch does not know what the processor can do, and takes its slowest kernels.
+    // Without /proc, PyTorch cannot detect the processor's features and selects its slowest kernels.
     if (access("/proc/cpuinfo", R_OK) != 0) setenv("ATEN_CPU_CAPABILITY", fastest_kernels(), 0);
     const fs::path program = folder / *manifest.host_program;
-    // The program looks for its libraries beside itself; those of the machine are not to come before them. Where /proc
-    // is not there, the system's loader has to be told where that is.
+    // The program looks for its libraries next to itself, and the machine's libraries must not take precedence. Without
+    // /proc, the system's loader must be given that folder.
     unsetenv("LD_LIBRARY_PATH");
     setenv("LD_ORIGIN_PATH", program.parent_path().c_str(), 1);
     std::string name = "opwright-host", bundle = folder.string();

@@ -12,7 +12,7 @@ double relative_deviation(const at::Tensor& output, const at::Tensor& golden, co
     const at::ScalarType wide = golden.is_complex() ? at::kComplexDouble : at::kDouble;
     const at::Tensor own = output.cpu().to(wide), wanted = golden.cpu().to(wide);
     const at::Tensor same = own.eq(wanted).logical_or(own.isnan().logical_and(wanted.isnan()));
-    // 0 / 0 where nothing may differ is NaN, and of two infinities the difference is too: only the same is right there.
+    // Where no difference is allowed, 0 / 0 is NaN, and so is the difference of two infinities: only `same` is correct.
     const at::Tensor far = own.sub(wanted).abs().div(scale.cpu().to(at::kDouble));
     const at::Tensor kept = at::where(far.isnan(), std::numeric_limits<double>::infinity(), far);
     return at::where(same, 0.0, kept).max().item().toDouble();

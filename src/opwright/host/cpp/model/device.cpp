@@ -11,7 +11,7 @@
 namespace opwright::host {
 namespace {
 
-// The compute capability of the first GPU, from the driver: PyTorch's headers for it need a CUDA toolkit.
+// The compute capability of the first GPU, from the driver: PyTorch's headers for this need a CUDA toolkit.
 std::optional<Release> compute_capability() {
     using Init = int(unsigned int);
     using Attribute = int(int*, int, int);
@@ -32,9 +32,10 @@ std::optional<Release> compute_capability() {
 void check_device(const Manifest& manifest) {
     if (manifest.device == "cpu") return;
     if (!at::globalContext().hasCUDA())
-        throw Error(Code::device_unavailable,
-                    "the bundle was made for cuda, and PyTorch finds no GPU here: run it where "
-                    "there is one, or ship the model for the CPU");
+        throw Error(
+            Code::device_unavailable,
+            "the bundle was made for cuda, but PyTorch finds no GPU: run it on a machine with a GPU, or ship the "
+            "model for the CPU");
     const std::optional<Release> own = compute_capability();
     if (!own || manifest.cuda_architectures.empty()) return;
     std::string listed;
@@ -43,11 +44,12 @@ void check_device(const Manifest& manifest) {
         listed += (listed.empty() ? "" : ", ") + to_string(one);
     }
     throw Error(Code::device_unavailable, "the bundle was made for GPUs of compute capability " + listed +
-                                              ", and this one has " + to_string(*own) + ": ship the model for it");
+                                              ", but this one has " + to_string(*own) +
+                                              ": ship the model for this GPU");
 }
 
 void compute_in_whole_float32() {
-    // Once, because models of other threads may be reading it.
+    // Once, because other threads' models may be reading the setting.
     static const bool is_set = [] {
         at::globalContext().setAllowTF32CuDNN(false);
         at::globalContext().setAllowTF32CuBLAS(false);

@@ -1,4 +1,4 @@
-// The device that a bundle was made for.
+// The device that a bundle was shipped for.
 #pragma once
 
 #include "bundle/manifest.h"
@@ -8,8 +8,8 @@ namespace opwright::host {
 // Throws Error with `device_unavailable`.
 void check_device(const Manifest& manifest);
 
-// GPUs round the numbers that cuDNN and cuBLAS multiply to TF32 where PyTorch allows it, and the goldens were computed
-// without. From here on it allows neither. For the whole process.
+// Prevents cuDNN and cuBLAS from rounding to TF32, which PyTorch may allow: the goldens were computed without TF32.
+// Applies to the whole process, from this call on.
 void compute_in_whole_float32();
 
 }  // namespace opwright::host

@@ -57,8 +57,8 @@ void check_equal_dims(const Manifest& manifest, const std::vector<at::Tensor>& g
             throw Error(Code::input_size, "the input " + manifest.inputs[one.input].name + " has the size " +
                                               std::to_string(size_at(one)) + " in dimension " +
                                               std::to_string(one.dim) + "; expected " + std::to_string(size_at(first)) +
-                                              ", as dimension " + std::to_string(first.dim) + " of the input " +
-                                              manifest.inputs[first.input].name + " has");
+                                              ", the size of dimension " + std::to_string(first.dim) +
+                                              " of the input " + manifest.inputs[first.input].name);
         }
     }
 }

@@ -12,13 +12,13 @@
 
 namespace opwright::host {
 
-// Number, dtypes, ranks, sizes and device. Throws Error with the code of what is wrong.
+// Checks the number, dtypes, ranks, sizes and device of inputs. Throws Error with the matching code.
 void check_inputs(const std::vector<Input>& expected, at::Device device, const std::vector<at::Tensor>& given);
 
-// The dimensions that have to be of equal size are. After `check_inputs`. Throws Error with `input_size`.
+// Checks that dimensions required to be equal are. Call after `check_inputs`. Throws Error with `input_size`.
 void check_equal_dims(const Manifest& manifest, const std::vector<at::Tensor>& given);
 
-// In the order of `expected`. Throws Error with `input_unknown`.
+// Returns the inputs in the order of `expected`. Throws Error with `input_unknown`.
 std::vector<at::Tensor> inputs_by_name(const std::vector<Input>& expected,
                                        const std::map<std::string, at::Tensor>& given);
 

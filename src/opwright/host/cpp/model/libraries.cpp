@@ -13,7 +13,7 @@
 namespace opwright::host {
 namespace {
 
-// The digests of the libraries that were opened here, by namespace. Guarded by the lock under which bundles are loaded.
+// The digests of the libraries opened here, by namespace. Guarded by the lock under which bundles are loaded.
 std::map<std::string, std::string>& opened() {
     static std::map<std::string, std::string> digests;
     return digests;
@@ -60,20 +60,21 @@ void check_operator(const Manifest::Operator& recorded, const std::string& libra
 
 void require_free_namespaces(const Manifest& manifest) {
     std::map<std::string, std::string> files;
-    // An operator of each namespace that this process has.
+    // One operator of each namespace in this process.
     std::map<std::string, std::string> known;
     for (const c10::OperatorName& one : c10::Dispatcher::singleton().getAllOpNames())
         known.emplace(one.name.substr(0, one.name.find("::")), c10::toString(one));
     for (const Manifest::Library& library : manifest.libraries) {
         for (const std::string& name : library.namespaces) {
             if (const auto [other, is_new] = files.emplace(name, library.file); !is_new)
-                throw Error(Code::namespace_taken, "the namespace " + name + " of " + library.file + " is taken: " +
-                                                       other->second + " of this bundle has it. Leave one of them out");
+                throw Error(Code::namespace_taken, "the namespace " + name + " of " + library.file +
+                                                       " is taken: " + other->second +
+                                                       " of this bundle also defines it. Leave out one of them");
             if (is_open(manifest, library, name)) continue;
             if (const auto found = known.find(name); found != known.end())
                 throw Error(Code::namespace_taken, "the namespace " + name + " of " + library.file +
                                                        " is taken: this process has " + found->second +
-                                                       " from another library. Run the bundle in a process of its own");
+                                                       " from another library. Run the bundle in a separate process");
         }
     }
 }

@@ -1,4 +1,4 @@
-// The operator libraries of a bundle: opened once in a process, and compared with the schemas that the bundle recorded.
+// Opens a bundle's operator libraries once per process, and compares them with the schemas that the bundle recorded.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@ namespace opwright::host {
 // same library registered it for another bundle. Opens nothing.
 void require_free_namespaces(const Manifest& manifest);
 
-// Opens the libraries that this process does not have yet. Throws Error.
+// Opens the libraries that this process has not opened yet. Throws Error.
 void open_libraries(const std::filesystem::path& folder, const Manifest& manifest);
 
-// Every schema is there and is the recorded one, and what the model calls has a kernel for the device. Throws Error
-// with `operator_missing`, `schema_changed` or `kernel_missing`.
+// Checks that every recorded schema is registered unchanged, and that what the model calls has a kernel for the device.
+// Throws Error with `operator_missing`, `schema_changed` or `kernel_missing`.
 void check_operators(const Manifest& manifest);
 
 }  // namespace opwright::host

@@ -1,4 +1,4 @@
-// The public face: a bundle that is loaded, and what it computes.
+// The public interface: loads a bundle and runs it.
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/GradMode.h>
 #include <torch/version.h>
@@ -29,7 +29,7 @@ namespace opwright {
 struct Model::Loaded {
     static std::shared_ptr<const Loaded> from(const std::filesystem::path& folder, const LoadOptions& options);
 
-    // How far the outputs lie from those of a golden. Throws Error where that is too far.
+    // Returns how far the outputs deviate from a golden. Throws Error if they deviate too far.
     double deviation_from(const std::string& name, const Model& model) const;
 
     std::filesystem::path folder;
@@ -47,7 +47,7 @@ at::ScalarType dtype_of(const std::string& name, const std::string& of) {
     if (dtype == at::ScalarType::Undefined)
         throw Error(Code::manifest_invalid,
                     "manifest.json is invalid: " + of + " has the dtype \"" + name +
-                        "\", which this PyTorch does not know; expected one such as \"float32\"");
+                        "\", which this PyTorch does not support; expected one such as \"float32\"");
     return dtype;
 }
 
@@ -72,7 +72,8 @@ void check_torch(const host::Releases& releases, const std::string& what) {
                                  : *releases.newest == releases.oldest
                                      ? to_string(releases.oldest)
                                      : to_string(releases.oldest) + " to " + to_string(*releases.newest);
-    throw Error(Code::torch_unsupported, what + " needs PyTorch " + expected + ", and this host has " + TORCH_VERSION +
+    throw Error(Code::torch_unsupported, what + " requires PyTorch " + expected + ", but this host has " +
+                                             TORCH_VERSION +
                                              ": run it with a host of that PyTorch, or ship the model again with this "
                                              "one");
 }
@@ -98,7 +99,7 @@ std::shared_ptr<const Model::Loaded> Model::Loaded::from(const std::filesystem::
     loaded->folder = folder;
     loaded->manifest = host::read_manifest(folder);
     const host::Manifest& manifest = loaded->manifest;
-    // All of it: a library of the bundle may name one in host/ as a library that it needs.
+    // Check all of it, because a library of the bundle may depend on one in host/.
     const bool is_own = host::is_own_program(folder, manifest);
     host::check_files(folder, manifest, is_own ? host::Part::all_but_host : host::Part::all);
     loaded->inputs = inputs_of(manifest);
@@ -134,13 +135,13 @@ double Model::Loaded::deviation_from(const std::string& name, const Model& model
         const std::string what = "the output " + outputs[i].name + " for " + name;
         if (found[i].sizes() != wanted[i].sizes() || found[i].scalar_type() != wanted[i].scalar_type())
             throw Error(Code::golden_differs,
-                        what + " has another shape or dtype than it had when the bundle was shipped");
+                        what + " does not have the shape and dtype that it had when the bundle was shipped");
         if (scales.size() <= i || scales[i].sizes() != wanted[i].sizes() || !scales[i].is_floating_point())
             throw Error(Code::golden_differs, what + " has no scale of its shape");
         const double far = host::relative_deviation(found[i], wanted[i], scales[i]);
         if (!(far <= manifest.tolerance))
             throw Error(Code::golden_differs, what + " differs by " + host::plain_number(far) +
-                                                  " of the scale of an element; expected at most " +
+                                                  " times an element's scale; expected at most " +
                                                   host::plain_number(manifest.tolerance));
         farthest = std::max(farthest, far);
     }
@@ -151,8 +152,8 @@ Model::Model(std::shared_ptr<const Loaded> loaded) : loaded_(std::move(loaded)) 
 
 Model Model::load(const std::filesystem::path& folder, const LoadOptions& options) {
     if (options.runners < 1)
-        throw Error(Code::usage, "runners is " + std::to_string(options.runners) + "; expected a number from 1 on");
-    // Libraries register their operators in tables of the whole process.
+        throw Error(Code::usage, "runners is " + std::to_string(options.runners) + "; expected at least 1");
+    // Libraries register their operators in process-wide tables.
     static std::mutex one_at_a_time;
     const std::lock_guard lock(one_at_a_time);
     try {
@@ -169,9 +170,8 @@ std::vector<at::Tensor> Model::run(const std::vector<at::Tensor>& inputs) const 
     host::check_inputs(loaded_->inputs, loaded_->device, inputs);
     host::check_equal_dims(loaded_->manifest, inputs);
     const c10::AutoGradMode without_gradients(false);
-    const c10::DeviceGuard on_its_device(loaded_->device);  // the caller may work with another GPU
-    // A package reads the memory of its inputs as its samples lay there, one element behind the other, and does not
-    // look.
+    const c10::DeviceGuard on_its_device(loaded_->device);  // the caller may be using another GPU
+    // A package reads its inputs' memory with the row-major layout of its samples, without checking their strides.
     const bool as_they_are = loaded_->manifest.model_kind == host::Manifest::Kind::torchscript;
     std::vector<at::Tensor> found;
     try {

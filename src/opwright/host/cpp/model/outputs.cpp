@@ -26,14 +26,14 @@ void check_output(const Output& expected, const at::Tensor& found) {
     }
     if (!fits)
         throw Error(Code::run_failed, what + "has the shape " + to_string(found.sizes()) + "; expected " +
-                                          to_string(ranges) + ", as the manifest says");
+                                          to_string(ranges) + ", as in the manifest");
 }
 
 }  // namespace
 
 void check_outputs(const std::vector<Output>& expected, const std::vector<at::Tensor>& found) {
     if (found.size() != expected.size())
-        throw Error(Code::run_failed, "the model gave " + std::to_string(found.size()) + " outputs; expected " +
+        throw Error(Code::run_failed, "the model returned " + std::to_string(found.size()) + " outputs; expected " +
                                           std::to_string(expected.size()));
     for (size_t i = 0; i < expected.size(); ++i) check_output(expected[i], found[i]);
 }

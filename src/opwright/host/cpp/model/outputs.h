@@ -1,4 +1,4 @@
-// Checks what a run gave against the bundle's manifest.
+// Checks the outputs of a run against the bundle's manifest.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 
 namespace opwright::host {
 
-// Number, dtypes, ranks and the sizes that the manifest fixes. Throws Error with `run_failed`.
+// Checks the number, dtypes and ranks of outputs, and the sizes in the manifest. Throws Error with `run_failed`.
 void check_outputs(const std::vector<Output>& expected, const std::vector<at::Tensor>& found);
 
 }  // namespace opwright::host

@@ -25,7 +25,7 @@ bool same_form(const RowTensors& some, const RowTensors& others) {
                       });
 }
 
-// How long dimension 0 of each input is; empty where that is not one number.
+// The common size of dimension 0 of all inputs; nullopt if they differ.
 std::optional<int64_t> leading_size(const RowTensors& inputs) {
     if (inputs.empty() || inputs[0].dim() == 0) return std::nullopt;
     const int64_t size = inputs[0].size(0);
@@ -34,8 +34,8 @@ std::optional<int64_t> leading_size(const RowTensors& inputs) {
     return size;
 }
 
-// The values of an output, in memory that the model does not write to in its next run: they are written while it
-// computes the next request. An output may be a part of the model's state.
+// The values of an output, in memory that the model's next run does not overwrite: they are written while it computes
+// the next request. An output may be part of the model's state.
 at::Tensor own_values(const at::Tensor& output) {
     const bool is_shared =
         output.layout() == at::kStrided && (output.use_count() > 1 || output.storage().use_count() > 1);
@@ -78,7 +78,7 @@ class BatchRun {
         answers_[row] = std::move(answer);
     }
 
-    // The answers that have no other to wait for.
+    // Passes on the answers that do not wait for an earlier one.
     void hand_on() {
         for (; next_ < answers_.size() && answers_[next_]; ++next_) {
             batch_.rows[next_].inputs.clear();
@@ -107,18 +107,18 @@ class BatchRun {
         const auto error = error_of(Code::internal, "", [&] { found = run_together(group, *size); });
         if (error) {
             require_device(*error);
-            return false;  // each row has its own, or none
+            return false;  // each row has its own error, or none
         }
         for (size_t i = 0; i < group.size(); ++i) put(group[i], std::move(found[i]));
         return true;
     }
 
-    // Throws `why` if the GPU is lost: then no row after this one has an answer of its own.
+    // Throws `why` if the GPU is lost: no later row can have its own answer then.
     void require_device(const Error& why) const {
         if (is_lost(at::Device(model_.device()))) throw Error(why);
     }
 
-    // Throws where the rows cannot be computed as one.
+    // Throws if the rows cannot be computed as one batch.
     std::vector<RowAnswer> run_together(std::span<const size_t> group, int64_t size) const {
         RowTensors joined;
         for (size_t input = 0; input < inputs_of(group[0]).size(); ++input) {
@@ -131,7 +131,7 @@ class BatchRun {
         std::vector<RowAnswer> found(group.size(), RowAnswer{.seconds = run.seconds});
         for (const at::Tensor& output : run.outputs) {
             if (output.layout() != at::kStrided || output.dim() == 0 || output.size(0) != count * size)
-                throw std::runtime_error("an output has no part for each row");
+                throw std::runtime_error("an output does not have one part per row");
             const at::Tensor values = own_values(output);
             for (int64_t i = 0; i < count; ++i)
                 found[static_cast<size_t>(i)].outputs.push_back(values.narrow(0, i * size, size));
@@ -143,7 +143,7 @@ class BatchRun {
     Batch batch_;
     const std::function<void(RowAnswer)>& take_;
     std::vector<size_t> readable_;
-    std::vector<std::optional<RowAnswer>> answers_;  // of those rows that wait for one before them
+    std::vector<std::optional<RowAnswer>> answers_;  // of the rows that wait for an earlier one
     size_t next_ = 0;                                // the first row without an answer
 };
 

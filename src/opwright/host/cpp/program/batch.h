@@ -1,4 +1,4 @@
-// The rows of a stream's request, which are computed together where they can be.
+// Computes the rows of a stream's request, together if possible.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,22 +14,22 @@
 
 namespace opwright::host {
 
-// A row that has been read.
+// A row after it has been read.
 struct Row {
     std::string name;                // in messages
-    std::vector<at::Tensor> inputs;  // in the order of the model's
-    std::optional<Error> error;      // where it could not be read
+    std::vector<at::Tensor> inputs;  // in the order of the model's inputs
+    std::optional<Error> error;      // if it could not be read
 };
 
-// A request of a stream that has been read.
+// A stream's request after it has been read.
 struct Batch {
-    size_t number = 0;  // its place in the stream
+    size_t number = 0;  // its index in the stream
     std::vector<Row> rows;
 };
 
-// Calls `take` with the answer to each row, in their order, as soon as it is there. What keeps rows from running
-// together leaves each to run alone. Inputs are let go when they have been computed. Throws Error if the GPU is lost:
-// any of the rows that have no answer by then may have caused it.
+// Calls `take` with the answer to each row, in order, as soon as it is available. Rows that cannot be computed together
+// run one by one. Inputs are freed once they have been computed. Throws Error if the GPU is lost: any row without an
+// answer by then may be the cause.
 void compute_batch(const Model& model, Batch batch, const std::function<void(RowAnswer)>& take);
 
 }  // namespace opwright::host

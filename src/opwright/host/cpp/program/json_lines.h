@@ -1,4 +1,4 @@
-// The lines of JSON that the program prints.
+// Formats the lines of JSON that the program prints.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,13 +10,13 @@
 
 namespace opwright::host {
 
-// Without its newline, and in ASCII: text from elsewhere, an operator's message say, need not be UTF-8, and may be a
-// command of the terminal.
+// Without the newline, and in ASCII, because external text, such as an operator's message, may not be UTF-8 and may
+// contain terminal commands.
 std::string line_of(const nlohmann::ordered_json& json);
 
 nlohmann::ordered_json as_json(const Error& error);
 
-// The name, the dtype and the shape of an output.
+// The name, dtype and shape of an output.
 nlohmann::ordered_json as_json(const std::string& name, const at::Tensor& output);
 
 }  // namespace opwright::host

@@ -25,18 +25,18 @@ struct Fault {
 };
 
 constexpr std::array faults{
-    Fault{SIGSEGV, "SIGSEGV, an access to memory that is not there"},
-    Fault{SIGBUS, "SIGBUS, an access to memory that is not there: a file may have become shorter"},
+    Fault{SIGSEGV, "SIGSEGV, an invalid memory access"},
+    Fault{SIGBUS, "SIGBUS, an invalid memory access: a file may have been truncated"},
     Fault{SIGFPE, "SIGFPE, a division by zero"},
-    Fault{SIGILL, "SIGILL, an instruction that this processor does not have"},
-    Fault{SIGABRT, "SIGABRT, which is a call of abort"},
+    Fault{SIGILL, "SIGILL, an instruction that this processor does not support"},
+    Fault{SIGABRT, "SIGABRT, a call to abort"},
 };
 
 std::atomic<bool> expected = true;
 pid_t own_process = 0;
 int json_descriptor = -1;
 
-// Text in memory that is there already: a handler of a signal must not allocate any.
+// Text in preallocated memory: a signal handler must not allocate.
 class Line {
   public:
     Line& operator<<(std::string_view text) {
@@ -52,7 +52,7 @@ class Line {
             digits[--place] = static_cast<char>('0' + rest % 10);
         return *this << std::string_view(digits.data() + place, digits.size() - place);
     }
-    // As part of a text in JSON.
+    // Appends text escaped for a JSON string.
     Line& quote(std::string_view text) {
         for (const char letter : text) {
             if (letter == '"' || letter == '\\') *this << "\\";
@@ -81,7 +81,7 @@ void describe(Line& line, const Activity& activity) {
     line << "while it " << activity.verb << " " << activity.what.data();
 }
 
-// Where the process is; returns the code that this has.
+// Describes what the process is doing, and returns the matching code.
 Code describe_place(Line& line) {
     if (const char* library = library_being_opened()) {
         line << "while it opened the library " << library;
@@ -91,16 +91,16 @@ Code describe_place(Line& line) {
         describe(line, *own_activity);
         return Code::run_failed;
     }
-    // A thread that PyTorch or an operator has started.
+    // A thread that PyTorch or an operator started.
     bool any = false;
     for (const std::atomic<Activity*>& place : activities) {
         const Activity* activity = place.load();
         if (!activity) continue;
-        line << (any ? "; or " : "in a thread of its own, ");
+        line << (any ? "; or " : "in a separate thread, ");
         describe(line, *activity);
         any = true;
     }
-    if (!any) line << "outside of all work of the host";
+    if (!any) line << "outside the host's work";
     return any ? Code::run_failed : Code::internal;
 }
 
@@ -130,12 +130,12 @@ void end_by(int number) {
 
 void on_fault(int number) {
     if (getpid() != own_process) return end_by(number);
-    // Of threads that crash at once, the first one speaks, and the others wait for the end that it brings.
+    // If several threads crash at the same time, the first one reports, and the others wait until it ends the process.
     static std::atomic<pid_t> speaker = 0;
     const auto self = static_cast<pid_t>(syscall(SYS_gettid));
     pid_t other = 0;
     if (!speaker.compare_exchange_strong(other, self)) {
-        if (other == self) return end_by(number);  // it crashed while it spoke
+        if (other == self) return end_by(number);  // it crashed while reporting
         while (true) pause();
     }
     const auto* fault =
@@ -149,14 +149,14 @@ void on_fault(int number) {
     std::abort();
 }
 
-// A library may fork: its child ends as it wants.
+// A library may fork; its child may exit freely.
 bool is_early() {
     return !expected.load() && getpid() == own_process;
 }
 
 void on_exit_called() {
     if (!is_early() || expected.exchange(true)) return;
-    leave(static_cast<int>(announce("a call of exit")));
+    leave(static_cast<int>(announce("a call to exit")));
 }
 
 std::unique_ptr<at::ObserverContext> enter_operator(const at::RecordFunction& function) {
@@ -178,7 +178,7 @@ void announce_early_end(int json) {
     std::at_quick_exit(on_exit_called);
     at::addGlobalCallback(
         at::RecordFunctionCallback(enter_operator, leave_operator).scopes({at::RecordScope::FUNCTION}));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which say more
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose reports contain more
     static const AlternateStack stack;
     for (const Fault& fault : faults) {
         struct sigaction action = {};
@@ -200,11 +200,11 @@ void end_is_expected() {
 
 }  // namespace opwright::host
 
-// What the C library has under this name calls no handler. Libraries that call it find this one; an error of theirs
-// stays theirs.
+// Replaces the C library's `_exit`, which does not run any handlers. Calls from libraries resolve to this function;
+// their exit status is kept if it is an error.
 extern "C" __attribute__((visibility("default"))) void _exit(int status) {
     using namespace opwright::host;
-    if (status == EXIT_SUCCESS && is_early()) status = static_cast<int>(announce("a call of _exit"));
+    if (status == EXIT_SUCCESS && is_early()) status = static_cast<int>(announce("a call to _exit"));
     leave(status);
 }
 

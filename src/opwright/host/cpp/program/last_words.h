@@ -1,17 +1,17 @@
-// What the program says where a library or the model ends it: by a signal, or by calling exit.
+// Reports when a library or the model ends the program, by a signal or by calling exit.
 #pragma once
 
 namespace opwright::host {
 
-// From here on such an end is a line on standard error, and one of JSON to the descriptor `json`, unless it is below 0.
-// It names the library that was being opened, or the request and the operator that ran. The exit status of a signal
-// stays that of the signal; an exit is an error, whatever status was asked for.
+// From this call on, such an end prints a line to standard error, and a line of JSON to the descriptor `json` unless it
+// is negative. The line names the library being opened, or the request and the operator being run. A signal's exit
+// status is kept; an exit becomes an error, regardless of its status.
 void announce_early_end(int json);
 
-// The line comes before what libraries have registered with `atexit` meanwhile.
+// Prints the line before the `atexit` handlers that libraries registered in the meantime run.
 void announce_early_end_first();
 
-// From here on an end is the program's own.
+// From this call on, the program may exit.
 void end_is_expected();
 
 }  // namespace opwright::host

@@ -1,4 +1,4 @@
-// The program opwright-host: runs a bundle.
+// The program opwright-host, which runs a bundle.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <sys/resource.h>
@@ -35,8 +35,8 @@ using Clock = std::chrono::steady_clock;
 
 void write_lone_array(const std::string& path, const Answer& answer) {
     if (answer.outputs.size() != 1)
-        throw Error(Code::output_unwritable, "the output " + path + " holds one array, and the model gives " +
-                                                 std::to_string(answer.outputs.size()) + ": name an .npz file");
+        throw Error(Code::output_unwritable, "the output " + path + " can hold only one array, but the model returns " +
+                                                 std::to_string(answer.outputs.size()) + ": pass an .npz file");
     try {
         write_file_atomically(path, write_npy(answer.outputs[0]));
     } catch (const std::system_error& error) {
@@ -49,14 +49,13 @@ void write_outputs(const std::string& path, const Answer& answer, const Model& m
         write_lone_array(path, answer);
         return;
     }
-    if (!path.ends_with(".npz"))
-        throw Error(Code::usage, "the output " + path + " has another ending than .npz and .npy");
+    if (!path.ends_with(".npz")) throw Error(Code::usage, "the output " + path + " must end in .npz or .npy");
     std::vector<std::pair<std::string, at::Tensor>> arrays;
     for (size_t i = 0; i < answer.outputs.size(); ++i) arrays.emplace_back(model.outputs()[i].name, answer.outputs[i]);
     write_npz(path, arrays);
 }
 
-// Of memory that is written to, libraries' and threads' own too.
+// Limits writable memory, including that of libraries and threads.
 void limit_memory(uint64_t bytes) {
     struct rlimit limit = {};
     getrlimit(RLIMIT_DATA, &limit);
@@ -66,8 +65,8 @@ void limit_memory(uint64_t bytes) {
                                      " bytes: " + reason_of(last_error("setrlimit")));
 }
 
-// Destructors would wait for a run that may never end.
-void end_at_once(const Error& error) {
+// Skips destructors, which would wait for a run that may never finish.
+void exit_now(const Error& error) {
     print_failure(error.what());
     end_is_expected();
     _exit(static_cast<int>(error.code()));
@@ -78,11 +77,11 @@ int run(const Options& options, Report& report, Clock::time_point began) {
     Descriptor requests_in;
     if (options.stream) {
         requests_in = take_standard_input();
-        std::signal(SIGPIPE, SIG_IGN);  // nobody reads: an error of `write` then
+        std::signal(SIGPIPE, SIG_IGN);  // a closed reader is an error of `write` instead
         run_torchscript_without_profile();
     }
     if (options.threads) at::set_num_threads(options.threads);
-    // NNPACK reads it to detect the processor, and prints an error at every run if it cannot.
+    // NNPACK reads it to detect the processor, and prints an error on every run if it cannot.
     if (access("/proc/cpuinfo", R_OK) != 0) at::globalContext().setUserEnabledNNPACK(false);
     const auto start = Clock::now();
     const Model model = [&options] {
@@ -94,7 +93,7 @@ int run(const Options& options, Report& report, Clock::time_point began) {
     if (options.stream) {
         report.ready(model, load_seconds);
         report.require_written();
-        answer_stream(model, requests_in.number(), report.json_descriptor(), end_at_once);
+        answer_stream(model, requests_in.number(), report.json_descriptor(), exit_now);
         return EXIT_SUCCESS;
     }
     if (options.verify) {
@@ -105,8 +104,8 @@ int run(const Options& options, Report& report, Clock::time_point began) {
     }
     const std::vector<Request> requests = read_requests(options);
     const double before_runs = seconds_since(began);
-    const Request* failed = nullptr;  // the first of the list
-    int code = EXIT_SUCCESS;          // its own
+    const Request* failed = nullptr;  // the first one in the list
+    int code = EXIT_SUCCESS;          // of the first failure
     const Runs runs = run_all(model, requests, options, [&](const Request& request, Answer& answer) {
         if (!answer.error && !request.output.empty())
             answer.error = error_of(Code::output_unwritable, "the output " + request.output + " cannot be written: ",
@@ -124,8 +123,8 @@ int run(const Options& options, Report& report, Clock::time_point began) {
         std::min(static_cast<size_t>(options.runners), requests.size() * static_cast<size_t>(options.repeat));
     if (runs.runners < asked)
         print_failure(std::to_string(runs.runners) + " of " + std::to_string(asked) +
-                      " runners computed: the system gave no more threads; name fewer with --runners, or raise its "
-                      "limit");
+                      " runners ran, because the system provided no more threads; pass a smaller --runners, or raise "
+                      "the system's limit");
     report.figures(runs, load_seconds, before_runs + runs.first_result_seconds);
     report.require_written();
     return code;
@@ -138,13 +137,13 @@ int main(int argc, char** argv) {
     const auto began = std::chrono::steady_clock::now();
     using namespace opwright;
     host::fill_standard_descriptors();
-    std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of the system is an error of `write` then
+    std::signal(SIGXFSZ, SIG_IGN);  // exceeding the file size limit is an error of `write` instead
     int code = EXIT_SUCCESS;
     try {
         const std::optional<host::Options> options = host::parse_options(argc, argv);
         if (!options) return EXIT_SUCCESS;
         host::Report report(*options);
-        // A line of JSON may be in the middle of a stream's answer.
+        // In a stream, the process may be in the middle of writing an answer.
         host::announce_early_end(options->stream ? -1 : report.json_descriptor());
         const auto run = [&] { code = host::run(*options, report, began); };
         if (const auto error = host::error_of(Code::internal, "", run)) {

@@ -19,7 +19,7 @@ namespace opwright::host {
 namespace {
 
 struct Kind {
-    std::string_view descr;  // without its byte order
+    std::string_view descr;  // without the byte order
     at::ScalarType dtype;
 };
 
@@ -33,7 +33,7 @@ constexpr std::array kinds{
 constexpr std::string_view magic = "\x93NUMPY";
 constexpr size_t most_dimensions = 64;
 
-// What stands behind 'key': in the header, which is a dict as Python writes it.
+// The value of 'key' in the header, which is a Python dict literal.
 std::string_view value_of(const std::string& what, std::string_view header, std::string_view key) {
     const std::string quoted = "'" + std::string(key) + "'";
     auto place = header.find(quoted);
@@ -46,12 +46,12 @@ at::ScalarType dtype_in(const std::string& what, std::string_view header) {
     const std::string_view value = value_of(what, header, "descr");
     const auto end = value.find('\'', 1);
     if (!value.starts_with('\'') || end == std::string_view::npos)
-        refuse_input(what, "it holds no plain array of numbers; expected one such as float32");
+        refuse_input(what, "it does not contain a plain array of numbers; expected a dtype such as float32");
     const std::string_view descr = value.substr(1, end - 1);
     for (const Kind& kind : kinds)
         if (descr.size() > 1 && descr.substr(1) == kind.descr && (descr[0] == '<' || descr[0] == '|'))
             return kind.dtype;
-    refuse_input(what, "it holds an array of '" + std::string(descr.substr(0, 40)) +
+    refuse_input(what, "it contains an array of '" + std::string(descr.substr(0, 40)) +
                            "'; expected numbers in little-endian order, such as '<f4'");
 }
 
@@ -80,7 +80,7 @@ std::vector<int64_t> shape_in(const std::string& what, std::string_view header) 
     }
 }
 
-// Empty where the product is beyond what memory can be; a size of 0 does not make the others smaller, from which
+// Returns nullopt if the product exceeds any possible memory. A size of 0 does not reduce the others, from which
 // strides are computed.
 std::optional<int64_t> product(const std::vector<int64_t>& sizes, int64_t factor) {
     int64_t all = factor;
@@ -93,13 +93,14 @@ std::optional<int64_t> product(const std::vector<int64_t>& sizes, int64_t factor
 }
 
 at::Tensor array_in(const std::string& what, std::string_view bytes) {
-    if (!bytes.starts_with(magic) || bytes.size() < 12) refuse_input(what, "it is not an .npy file");
+    if (!is_npy(bytes)) refuse_input(what, "it is not an .npy file");
+    if (bytes.size() < 12) refuse_input(what, "it ends inside its header");
     const auto byte = [bytes](size_t at) { return static_cast<size_t>(static_cast<unsigned char>(bytes[at])); };
     const size_t version = byte(6);
-    if (version < 1 || version > 3) refuse_input(what, "its version of the format is " + std::to_string(version));
+    if (version < 1 || version > 3) refuse_input(what, "its format version is " + std::to_string(version));
     const size_t start = version == 1 ? 10 : 12;
     const size_t length = byte(8) | byte(9) << 8 | (version == 1 ? 0 : byte(10) << 16 | byte(11) << 24);
-    if (length > bytes.size() - start) refuse_input(what, "it ends within its header");
+    if (length > bytes.size() - start) refuse_input(what, "it ends inside its header");
     const std::string_view header = bytes.substr(start, length);
     const at::ScalarType dtype = dtype_in(what, header);
     std::vector<int64_t> shape = shape_in(what, header);
@@ -121,11 +122,15 @@ at::Tensor array_in(const std::string& what, std::string_view bytes) {
 std::string_view descr_of(at::ScalarType dtype) {
     for (const Kind& kind : kinds)
         if (kind.dtype == dtype) return kind.descr;
-    throw Error(Code::output_unwritable,
-                "an output of the dtype " + dtype_name(dtype) + " cannot be written: NumPy has no such dtype");
+    throw Error(Code::output_unwritable, "an output of the dtype " + dtype_name(dtype) +
+                                             " cannot be written: NumPy does not support this dtype");
 }
 
 }  // namespace
+
+bool is_npy(std::string_view bytes) {
+    return bytes.starts_with(magic);
+}
 
 at::Tensor read_npy(const std::string& what, std::string_view bytes) {
     return within_memory(what, [&] { return array_in(what, bytes); });
@@ -134,7 +139,7 @@ at::Tensor read_npy(const std::string& what, std::string_view bytes) {
 at::Tensor numpy_values(const at::Tensor& tensor) {
     if (tensor.layout() != at::kStrided)
         throw Error(Code::output_unwritable,
-                    "an output that is sparse cannot be written: NumPy has no such arrays; return it as a dense one");
+                    "a sparse output cannot be written: NumPy has no sparse arrays; return a dense tensor");
     at::Tensor own = tensor.detach().cpu().resolve_conj().resolve_neg();
     if (own.scalar_type() == at::kBFloat16 || c10::isFloat8Type(own.scalar_type())) own = own.to(at::kFloat);
     (void)descr_of(own.scalar_type());

@@ -26,7 +26,7 @@ constexpr uLong utf8_flag = 1 << 11;  // .ZIP File Format Specification, 4.4.4: 
 
 std::string read_entry(unzFile file, const std::string& what) {
     if (unzOpenCurrentFile(file) != UNZ_OK) refuse_input(what, "its archive is damaged");
-    // In pieces: what the archive says of an entry's size need not be true.
+    // In pieces, because the size of an entry in the archive may be wrong.
     std::string bytes;
     std::vector<char> piece(1 << 20);
     int size = 0;
@@ -34,12 +34,12 @@ std::string read_entry(unzFile file, const std::string& what) {
         bytes.append(piece.data(), static_cast<size_t>(size));
         if (bytes.size() > largest) refuse_input(what, "an array in it is larger than 64 GiB");
     }
-    // Closing compares the checksum.
+    // Closing verifies the checksum.
     if (unzCloseCurrentFile(file) != UNZ_OK || size < 0) refuse_input(what, "its archive is damaged");
     return bytes;
 }
 
-// As UTF-8, which NumPy writes and marks as such; older programs do not mark it.
+// The name as UTF-8, which NumPy writes and flags as such; older programs do not flag it.
 std::string name_of_entry(unzFile file, const std::string& what) {
     std::string name(longest_name + 1, '\0');
     unz_file_info64 info = {};
@@ -47,11 +47,11 @@ std::string name_of_entry(unzFile file, const std::string& what) {
         refuse_input(what, "its archive is damaged");
     if (info.size_filename > longest_name) refuse_input(what, "a name in it is longer than 1,024 bytes");
     name.resize(info.size_filename);
-    if (name.find('\0') != std::string::npos) refuse_input(what, "a name in it holds a NUL");
+    if (name.find('\0') != std::string::npos) refuse_input(what, "a name in it contains a NUL");
     return name;
 }
 
-// Whether a program that unpacks the archive would write elsewhere. A name such as a/b is a folder in it.
+// Whether unpacking the archive would write outside the target folder. A name such as a/b is inside it.
 bool leads_out(std::string_view name) {
     if (name.starts_with('/') || name.find_first_of(":\\") != std::string_view::npos) return true;
     for (size_t start = 0; start <= name.size();) {
@@ -71,9 +71,9 @@ std::map<std::string, at::Tensor> arrays_in(const std::string& what, std::string
     for (; state == UNZ_OK; state = unzGoToNextFile(file.get())) {
         std::string name = name_of_entry(file.get(), what);
         if (!name.ends_with(suffix))
-            refuse_input(what, "it holds '" + name.substr(0, 40) + "', which is not an .npy file");
+            refuse_input(what, "it contains '" + name.substr(0, 40) + "', which is not an .npy file");
         name.resize(name.size() - suffix.size());
-        if (arrays.contains(name)) refuse_input(what, "it holds '" + name.substr(0, 40) + "' twice");
+        if (arrays.contains(name)) refuse_input(what, "it contains '" + name.substr(0, 40) + "' twice");
         arrays[name] = read_npy("the array " + name + " of " + what, read_entry(file.get(), what));
     }
     if (state != UNZ_END_OF_LIST_OF_FILE) refuse_input(what, "its archive is damaged");
@@ -90,10 +90,10 @@ void write_archive(ZipTarget& target, const std::vector<std::pair<std::string, a
     bool done = file != nullptr;
     for (const auto& [name, tensor] : arrays) {
         const std::string bytes = write_npy(tensor);
-        const zip_fileinfo info = {};  // without a time: equal outputs give equal files
+        const zip_fileinfo info = {};  // without a timestamp, so that equal outputs produce equal files
         const std::string entry = name + std::string(suffix);
         const uLong flags = is_ascii(entry) ? 0 : utf8_flag;
-        // Stored, not compressed; minizip's own defaults for the rest, which is for compression and passwords.
+        // Stored without compression; the remaining arguments, for compression and passwords, are minizip's defaults.
         done = done && zipOpenNewFileInZip4_64(file.get(), entry.c_str(), &info, nullptr, 0, nullptr, 0, nullptr, 0, 0,
                                                0, -MAX_WBITS, DEF_MEM_LEVEL, Z_DEFAULT_STRATEGY, nullptr, 0, 0, flags,
                                                1) == ZIP_OK;
@@ -116,8 +116,8 @@ void write_npz(const std::string& path, const std::vector<std::pair<std::string,
     for (const auto& [name, tensor] : arrays)
         if (leads_out(name))
             throw Error(Code::output_unwritable,
-                        "the output " + path + " cannot be written: the name '" + name +
-                            "' of an array is a path out of the archive; give that output of the model another name");
+                        "the output " + path + " cannot be written: the array name '" + name +
+                            "' is a path outside the archive; rename that output of the model");
     try {
         AtomicFile file(path);
         ZipTarget target{file.descriptor()};

@@ -51,7 +51,7 @@ at::Tensor decode_png(const std::string& what, std::string_view bytes) {
     return picture;
 }
 
-// Half of what is left over, rounded to even, as Python rounds.
+// Half of the remainder, rounded half to even, as Python rounds.
 int64_t margin(int64_t size, int64_t cut) {
     return static_cast<int64_t>(std::nearbyint(static_cast<double>(size - cut) / 2));
 }
@@ -78,9 +78,9 @@ at::Tensor prepared(const std::string& what, const at::Tensor& picture, const Im
                                       height <= width ? longer : recipe.resize};
     if (longer > most_pixels / recipe.resize)
         refuse_input(what,
-                     "it has too many pixels once its shorter side is brought to " + std::to_string(recipe.resize));
+                     "it has too many pixels once its shorter side is resized to " + std::to_string(recipe.resize));
     return within_memory(what, [&] {
-        // Channel by channel while they are bytes: to move floats takes ten times as long.
+        // Permute while the values are bytes: moving floats is ten times slower.
         at::Tensor values = picture.permute({2, 0, 1}).unsqueeze(0).contiguous().to(at::kFloat).div_(255);
         values = at::_upsample_bilinear2d_aa(values, size, false);
         const int64_t top = margin(size[0], recipe.crop_height), left = margin(size[1], recipe.crop_width);

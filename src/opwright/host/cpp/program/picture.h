@@ -1,4 +1,4 @@
-// Photographs as tensors.
+// Converts photographs to tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,12 +12,12 @@ namespace opwright::host {
 
 bool is_picture(std::string_view bytes);
 
-// A JPEG or PNG as uint8 (height, width, 3), red first. What a file says of its orientation is not followed. `what`
-// says in messages where the bytes come from. Throws Error with `input_unreadable`.
+// Decodes a JPEG or PNG to uint8 (height, width, 3), in RGB order. Ignores the orientation in the file. `what`
+// describes the source of the bytes in messages. Throws Error with `input_unreadable`.
 at::Tensor decode_picture(const std::string& what, std::string_view bytes);
 
-// From uint8 (height, width, 3) to float32 (1, 3, crop height, crop width), as docs/format.md says. `what` and Error as
-// above.
+// Converts uint8 (height, width, 3) to float32 (1, 3, crop height, crop width), as docs/reference/format.md describes.
+// `what` and Error as above.
 at::Tensor prepared(const std::string& what, const at::Tensor& picture, const ImageRecipe& recipe);
 
 }  // namespace opwright::host

@@ -55,7 +55,7 @@ void print_top(std::ostream& out, const at::Tensor& output, int wanted) {
     }
 }
 
-// The value that `part` of all are at or below.
+// The value that a fraction `part` of all values does not exceed.
 double percentile(const std::vector<double>& sorted, double part) {
     const auto rank = static_cast<size_t>(std::ceil(part * static_cast<double>(sorted.size())));
     return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];
@@ -94,7 +94,7 @@ std::string answer_as_text(const Request& request, const Answer& answer, const M
         if (options.top_k && has_rows(output)) print_top(out, output, options.top_k);
     }
     if (!request.output.empty()) out << "written to " << in_one_line(request.output) << '\n';
-    if (!answer.repeats) out << "further runs gave other bits\n";
+    if (!answer.repeats) out << "further runs returned different bits\n";
     return out.str();
 }
 
@@ -111,7 +111,7 @@ Report::Report(const Options& options) : options_(options) {
     Descriptor file(open(options.json.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, as_the_umask_leaves));
     if (!file)
         throw Error(Code::output_unwritable, "--json " + options.json +
-                                                 " cannot be written: name a file in a folder that exists, or - for "
+                                                 " cannot be written: pass a file in an existing folder, or - for "
                                                  "standard output");
     json_.emplace(std::move(file));
 }

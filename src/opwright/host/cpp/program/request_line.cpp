@@ -12,9 +12,9 @@
 namespace opwright::host {
 namespace {
 
-using RequestJson = nlohmann::ordered_json;  // the bytes of a stream come in the order of the line
+using RequestJson = nlohmann::ordered_json;  // the bytes of a stream follow in the order of the line
 
-// A batch needs five, and no model has more inputs than a manifest can list.
+// A batch needs five levels, and no model has more inputs than a manifest can list.
 constexpr FormLimits request_limits{.depth = 8, .keys = limits::list_length};
 constexpr size_t most_rows = 65536;
 
@@ -22,7 +22,7 @@ std::string in_quotes(const std::string& text) {
     return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-// What a line may hold, and how it is refused where it holds something else.
+// Parses a line, and rejects what it must not contain.
 class LineParser {
   public:
     // `subject` and `expected` are for messages.
@@ -54,7 +54,7 @@ class LineParser {
             if (std::find(known.begin(), known.end(), key) == known.end()) refuse("has an unknown " + in_quotes(key));
     }
 
-    // A file's path, from `folder` on.
+    // A file's path, relative to `folder`.
     std::string path_in(const RequestJson& file, const std::filesystem::path& folder, const std::string& what) const {
         if (!file.is_string()) refuse("has " + what + " that is not a file name");
         const auto& name = file.get_ref<const std::string&>();
@@ -65,8 +65,7 @@ class LineParser {
 
     InputFile file_in(const std::string& name, const RequestJson& file, const std::filesystem::path& folder) const {
         InputFile input{name, path_in(file, folder, "an input")};
-        if (name.empty() && !input.path.ends_with(".npz"))
-            refuse("has an input without a name, which only an .npz can be");
+        if (name.empty() && !input.path.ends_with(".npz")) refuse("has an unnamed input, which only an .npz can be");
         return input;
     }
 
@@ -82,16 +81,17 @@ const RequestJson* bytes_of(const RequestJson& file) {
 class StreamLineParser : public LineParser {
   public:
     explicit StreamLineParser(size_t number)
-        : LineParser("request " + std::to_string(number),
-                     "{\"inputs\": {\"name\": \"file\"}}, or {\"batch\": [...]} of such rows; {\"bytes\": N} can stand "
-                     "for a file whose N bytes follow the line. How many bytes follow this line is unknown, so the "
-                     "stream ends here") {}
+        : LineParser(
+              "request " + std::to_string(number),
+              "{\"inputs\": {\"name\": \"file\"}}, or {\"batch\": [...]} of such rows; {\"bytes\": N} replaces a "
+              "file whose N bytes follow the line. The number of bytes that follow this line is unknown, so the "
+              "stream ends here") {}
 
     Request row(const RequestJson& json, std::string name) const {
         require_inputs(json);
         require_known_keys(json, {"inputs"});
         Request request{.name = std::move(name), .output = "", .inputs = {}};
-        const LineParser of_row(request.name, "the name of a file, or {\"bytes\": N}");
+        const LineParser of_row(request.name, "a file name, or {\"bytes\": N}");
         for (const auto& [key, file] : json["inputs"].items()) {
             if (const RequestJson* bytes = bytes_of(file)) {
                 request.inputs.push_back({key, "", size_in(*bytes)});
@@ -118,7 +118,7 @@ class StreamLineParser : public LineParser {
 
 void parse_line_of_list(std::string_view line, const std::filesystem::path& folder, Request& request) {
     const LineParser parser("the request",
-                            "{\"inputs\": {\"name\": \"file\"}, \"output\": \"file\"}, the output or not");
+                            "{\"inputs\": {\"name\": \"file\"}, \"output\": \"file\"}, where the output is optional");
     const RequestJson json = parser.parse(line);
     parser.require_inputs(json);
     parser.require_known_keys(json, {"inputs", "output"});

@@ -8,7 +8,7 @@
 namespace opwright::host {
 namespace {
 
-// The same for all names of one file in one folder.
+// Returns the same string for all names of a file in a folder.
 std::string place_of(const std::string& output) {
     std::error_code error;
     const std::filesystem::path whole = std::filesystem::absolute(output, error);
@@ -21,7 +21,7 @@ std::string place_of(const std::string& output) {
 std::vector<Request> parse_requests(const std::string& path, std::string_view text) {
     const auto folder = path == "-" ? std::filesystem::path() : std::filesystem::path(path).parent_path();
     std::vector<Request> requests;
-    std::map<std::string, std::string> writers;  // the request of each output
+    std::map<std::string, std::string> writers;  // the request that writes each output
     for (size_t number = 1; !text.empty(); ++number) {
         const size_t end = std::min(text.find('\n'), text.size());
         const std::string_view line = text.substr(0, end);
@@ -36,9 +36,9 @@ std::vector<Request> parse_requests(const std::string& path, std::string_view te
             if (!is_first)
                 throw Error(Code::input_unreadable, "the request has the output " + request.output + ", which line " +
                                                         first->second +
-                                                        " has already; expected a file of its own for each line");
+                                                        " already has; expected a separate file for each line");
         } catch (const Error& error) {
-            request.error = error;  // the other lines are answered
+            request.error = error;  // the other lines are still answered
         }
     }
     if (requests.empty()) throw Error(Code::input_unreadable, "the list of requests " + path + " is empty");

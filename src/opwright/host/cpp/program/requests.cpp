@@ -27,7 +27,7 @@ std::string read_file(const std::string& path) {
     }
 }
 
-// What a file holds, or what came in its place.
+// The content of a file, or the bytes that replace it.
 std::string_view content_of(const InputFile& file, std::string& memory) {
     if (file.size) return file.bytes;
     return memory = read_file(file.path);
@@ -37,17 +37,18 @@ at::Tensor from_picture(const std::string& what, std::string_view bytes, const I
     const at::Tensor picture = decode_picture(what, bytes);
     if (input.image) return prepared(what, picture, *input.image);
     if (input.dtype == at::kByte && input.dims.size() == 3) return picture;
-    throw Error(Code::input_unreadable, what +
-                                            " is a picture, and the bundle does not say how one "
-                                            "becomes the input " +
-                                            input.name + ": say it in `images` beside the model when it is shipped");
+    throw Error(Code::input_unreadable,
+                what + " is a picture, but the bundle does not specify how one becomes the input " + input.name +
+                    ": add it to `images` next to the model, and ship it again");
 }
 
 at::Tensor read_tensor(const InputFile& file, const Input& input) {
     std::string memory;
     const std::string what = name_in_messages(file);
     const std::string_view bytes = content_of(file, memory);
-    return is_picture(bytes) ? from_picture(what, bytes, input) : read_npy(what, bytes);
+    if (is_picture(bytes)) return from_picture(what, bytes, input);
+    if (is_npy(bytes)) return read_npy(what, bytes);
+    refuse_input(what, "it is not an .npy, JPEG or PNG file");
 }
 
 const Input& input_named(const Model& model, const std::string& name) {
@@ -61,7 +62,7 @@ const Input& input_named(const Model& model, const std::string& name) {
 std::string read_list(const std::string& path) {
     try {
         if (path == "-") return read_all(STDIN_FILENO);
-        const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));  // a pipe, too
+        const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));  // may be a pipe
         if (!file) throw last_error(path);
         return read_all(file.number());
     } catch (const std::system_error& error) {
@@ -69,7 +70,7 @@ std::string read_list(const std::string& path) {
     }
 }
 
-// FILE, or NAME=FILE where there is no file of that whole name.
+// Parses FILE, or NAME=FILE if no file has that whole name.
 InputFile input_file(const std::string& given) {
     std::error_code error;
     const auto equals = given.find('=');
@@ -94,7 +95,7 @@ std::vector<Request> read_requests(const Options& options) {
 
 std::vector<at::Tensor> read_inputs(const Request& request, const Model& model) {
     std::map<std::string, at::Tensor> named;
-    size_t place = 0;  // of the next input that is given without its name
+    size_t place = 0;  // of the next input given without a name
     const auto add = [&named](const std::string& name, const at::Tensor& tensor) {
         if (!named.emplace(name, tensor).second)
             throw Error(Code::input_unknown, "the input " + name + " is given twice");

@@ -41,7 +41,7 @@ void write_answer(int file, const RowAnswer& answer, const Model& model) {
         write_all(file, line_of_answer(instead, model));
         return;
     }
-    // What is small goes with the line: each write may wake the program that reads.
+    // Small outputs are written with the line, because each write may wake the reader.
     constexpr size_t small = size_t{1} << 16;
     for (const at::Tensor& output : answer.outputs) {
         const std::string_view memory = memory_of(output);

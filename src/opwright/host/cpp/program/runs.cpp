@@ -28,7 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Tensors = std::vector<at::Tensor>;
 
-// Of a sparse tensor, all its elements.
+// Converts a sparse tensor to a dense one.
 at::Tensor as_memory(const at::Tensor& tensor) {
     const at::Tensor own = tensor.cpu();
     return (own.layout() == at::kStrided ? own : own.to_dense()).contiguous();
@@ -44,25 +44,25 @@ bool same_bits(const Tensors& some, const Tensors& others) {
     return true;
 }
 
-// 0 where the system does not say.
+// Returns 0 if the system does not report it.
 int64_t resident_bytes() {
     try {
-        const std::string told = read_all(open_to_read("/proc/self/statm").number());
-        const size_t start = told.find(' ') + 1;  // behind the size of the whole
+        const std::string statm = read_all(open_to_read("/proc/self/statm").number());
+        const size_t start = statm.find(' ') + 1;  // after the total size
         int64_t pages = 0;
-        std::from_chars(told.data() + start, told.data() + told.size(), pages);
+        std::from_chars(statm.data() + start, statm.data() + statm.size(), pages);
         return pages * sysconf(_SC_PAGESIZE);
     } catch (const std::system_error&) {
         return 0;
     }
 }
 
-// One request on its way through its runs. Nothing of it throws: whatever goes wrong is its answer.
+// One request and its runs. Its methods do not throw: errors become its answer.
 class Job {
   public:
     Job(const Model& model, const Request& request, int runs) : model_(model), request_(request), left_(runs) {}
 
-    // How long the model took; empty where it gave no result.
+    // Returns the run time of the model; nullopt if there is no result.
     std::optional<double> run() {
         const bool is_lone = request_.name.empty();
         const ActivityScope scope("computed", is_lone ? "the request" : request_.name, !is_lone);
@@ -82,7 +82,7 @@ class Job {
         return seconds;
     }
 
-    // After one of its runs: its answer, if that was the last one.
+    // Called after a run. Returns the answer after the last run.
     std::optional<Answer> finished() {
         const std::lock_guard lock(guard_);
         if (--left_ > 0) return std::nullopt;
@@ -134,10 +134,10 @@ class Job {
     Answer answer_;
 };
 
-// Calls `work` on `wanted` threads, this one among them, or on fewer where the system gives no more: as many then as
-// leave each the threads that one run computes with. Returns how many worked.
+// Calls `work` on `wanted` threads, including this one, or on fewer if the system provides no more: then on as many as
+// can each have the threads for one run. Returns the number of threads that worked.
 size_t work_on_threads(size_t wanted, const std::function<void()>& work) {
-    std::atomic<size_t> working = 0;  // until it is known
+    std::atomic<size_t> working = 0;  // until the number is known
     std::vector<std::thread> others;
     others.reserve(wanted);
     try {
@@ -147,7 +147,7 @@ size_t work_on_threads(size_t wanted, const std::function<void()>& work) {
                 const AlternateStack stack;
                 if (number < working) work();
             });
-    } catch (const std::exception&) {  // std::system_error, or no memory
+    } catch (const std::exception&) {  // std::system_error, or out of memory
     }
     const size_t found = others.size() + 1;
     working = found == wanted ? wanted : std::max<size_t>(found / static_cast<size_t>(at::get_num_threads()), 1);
@@ -171,7 +171,7 @@ Runs run_all(const Model& model, const std::vector<Request>& requests, const Opt
         for (int i = 0; i < options.warm_up; ++i) {
             if (job.run()) note_first_result();
             const std::optional<Answer> answer = job.finished();
-            // Each request after it would fail, and say less.
+            // Every later request would fail with a less specific error.
             if (answer && answer->error && is_lost(at::Device(model.device()))) throw Error(*answer->error);
         }
     }

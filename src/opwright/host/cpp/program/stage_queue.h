@@ -1,4 +1,4 @@
-// What one stage of a stream hands to the next: as much as a few requests.
+// A bounded queue of requests between two stages of a stream.
 #pragma once
 
 #include <condition_variable>
@@ -14,8 +14,8 @@ namespace opwright::host {
 template <typename Item>
 class StageQueue {
   public:
-    // Waits until fewer than `most_requests` whole requests are queued. `is_last`: of its request. Returns whether the
-    // item will be taken.
+    // Waits until fewer than `most_requests` whole requests are queued. `is_last`: whether the item is the last of its
+    // request. Returns whether the item was accepted.
     bool push(Item item, bool is_last = true) {
         std::unique_lock lock(guard_);
         changed_.wait(lock, [this] { return whole_requests_ < most_requests || is_abandoned_; });
@@ -26,7 +26,7 @@ class StageQueue {
         return true;
     }
 
-    // Nothing follows: because of `why`, if it is an error.
+    // Closes the queue, because of `why` if it is an error.
     void close(std::optional<Error> why = std::nullopt) {
         const std::lock_guard lock(guard_);
         is_closed_ = true;
@@ -34,7 +34,7 @@ class StageQueue {
         changed_.notify_all();
     }
 
-    // Waits for the next item; empty at the end.
+    // Waits for the next item; returns nullopt at the end.
     std::optional<Item> pop() {
         std::unique_lock lock(guard_);
         changed_.wait(lock, [this] { return !items_.empty() || is_closed_ || is_abandoned_; });
@@ -46,14 +46,14 @@ class StageQueue {
         return std::move(item);
     }
 
-    // Nothing is taken any more.
+    // Rejects further items.
     void abandon() {
         const std::lock_guard lock(guard_);
         is_abandoned_ = true;
         changed_.notify_all();
     }
 
-    // Why it was closed, once it was.
+    // The error with which the queue was closed, if any.
     std::optional<Error> error() const {
         const std::lock_guard lock(guard_);
         return error_;

@@ -19,8 +19,8 @@
 namespace opwright::host {
 namespace {
 
-Error nobody_reads() {
-    return {Code::output_unwritable, "standard output is closed: the program that reads the answers has ended"};
+Error no_reader() {
+    return {Code::output_unwritable, "standard output is closed: the program that reads the answers has exited"};
 }
 
 Row decoded(const Request& request, const Model& model) {
@@ -34,14 +34,14 @@ Row decoded(const Request& request, const Model& model) {
 
 class Stream {
   public:
-    Stream(const Model& model, int in, int out, const std::function<void(const Error&)>& end_at_once)
-        : model_(model), in_(in), out_(out), end_at_once_(end_at_once) {}
+    Stream(const Model& model, int in, int out, const std::function<void(const Error&)>& exit_now)
+        : model_(model), in_(in), out_(out), exit_now_(exit_now) {}
 
     ~Stream() { end_threads(); }
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
 
-    // The calling thread computes.
+    // Computes on the calling thread.
     void answer() {
         watcher_ = std::thread([this] { watch(); });
         writer_ = std::thread([this] { write(); });
@@ -51,7 +51,7 @@ class Stream {
         answers_.close(failed ? failed : requests_.error());
         if (failed && is_lost(at::Device(model_.device()))) {
             writer_.join();  // the answers before it
-            end_at_once_(*failed);
+            exit_now_(*failed);
         }
         end_threads();
         if (const auto error = answers_.error()) throw Error(*error);
@@ -109,22 +109,22 @@ class Stream {
                     write_answer(out_, *answer, model_);
                 }
             } catch (const std::system_error& error) {
-                if (error.code().value() == EPIPE) throw nobody_reads();
+                if (error.code().value() == EPIPE) throw no_reader();
                 throw;
             }
         });
-        if (failed) end_at_once_(*failed);
+        if (failed) exit_now_(*failed);
     }
 
-    // Whoever reads the answers may be killed while an operator computes one that never comes.
+    // The reader of the answers may be killed while an operator computes one that never finishes.
     void watch() const {
         if (!stop_.wait_for(out_, 0)) return;
         while (nothing_is_left())
             if (stop_.is_given_within(std::chrono::milliseconds(100))) return;
-        end_at_once_(nobody_reads());
+        exit_now_(no_reader());
     }
 
-    // Whoever has read the last answer may close both streams before this program has seen the end of its own.
+    // A reader may close both streams after the last answer, before this program has seen the end of its input.
     bool nothing_is_left() const {
         pollfd in{in_, POLLIN, 0};
         return unanswered_ == 0 && (is_read_ || (poll(&in, 1, 0) > 0 && (in.revents & POLLHUP)));
@@ -143,10 +143,10 @@ class Stream {
 
     const Model& model_;
     int in_, out_;
-    const std::function<void(const Error&)>& end_at_once_;
+    const std::function<void(const Error&)>& exit_now_;
     StopSignal stop_;
-    std::atomic<size_t> unanswered_ = 0;  // requests whose last answer was not begun to be written
-    std::atomic<bool> is_read_ = false;   // all of the stream
+    std::atomic<size_t> unanswered_ = 0;  // requests whose last answer has not started to be written
+    std::atomic<bool> is_read_ = false;   // the whole stream
     StageQueue<Batch> requests_;
     StageQueue<RowAnswer> answers_;
     std::thread watcher_, writer_, reader_;
@@ -154,8 +154,8 @@ class Stream {
 
 }  // namespace
 
-void answer_stream(const Model& model, int in, int out, const std::function<void(const Error&)>& end_at_once) {
-    Stream(model, in, out, end_at_once).answer();
+void answer_stream(const Model& model, int in, int out, const std::function<void(const Error&)>& exit_now) {
+    Stream(model, in, out, exit_now).answer();
 }
 
 }  // namespace opwright::host

@@ -1,5 +1,5 @@
-// A stream of requests, which are answered as they arrive: the next one is read while one is computed, and the answer
-// to the last one written.
+// Answers a stream of requests as they arrive: while one is computed, the next one is read and the previous answer is
+// written.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,10 @@
 
 namespace opwright::host {
 
-// Reads requests from the descriptor `in` to its end and writes answers to `out`. Throws Error, once everything before
-// it is answered, where `in` is not what docs/host.md says. Calls `end_at_once`, which does not return, with an error
-// where nobody reads the answers any more: a model may be computing then, and never end. And where the GPU is lost,
-// which leaves that request and all after it without an answer.
-void answer_stream(const Model& model, int in, int out, const std::function<void(const Error&)>& end_at_once);
+// Reads requests from the descriptor `in` to its end and writes answers to `out`. If `in` violates the format in
+// docs/reference/host.md, throws Error after answering everything before it. Calls `exit_now`, which does not
+// return, with an error if the reader of the answers is gone, because the model may be computing and never finish; and
+// if the GPU is lost, which leaves that request and all later ones without an answer.
+void answer_stream(const Model& model, int in, int out, const std::function<void(const Error&)>& exit_now);
 
 }  // namespace opwright::host

@@ -15,7 +15,7 @@ namespace {
     throw Error(Code::input_unreadable, "the stream of requests " + why);
 }
 
-constexpr const char* cut_off = "; expected it to end behind a request: the program that writes it may have been ended";
+constexpr const char* cut_off = "; expected it to end after a request: the program that writes it may have been killed";
 
 }  // namespace
 
@@ -24,15 +24,15 @@ std::optional<std::string> StreamInput::line() {
     while (true) {
         if (buffered() == 0 && !fill()) {
             if (line.empty()) return std::nullopt;
-            refuse_stream(std::string("ends within a line") + cut_off);
+            refuse_stream(std::string("ends inside a line") + cut_off);
         }
         const char* const start = buffer_.data() + start_;
         const char* const end = std::find(start, start + buffered(), '\n');
         const auto size = static_cast<size_t>(end - start);
         if (line.size() + size > longest_line)
             refuse_stream(
-                "has a line that is longer than 16 MiB; expected a request on each line, and large inputs as "
-                "bytes behind it");
+                "has a line that is longer than 16 MiB; expected one request per line, and large inputs as bytes "
+                "after it");
         line.append(start, size);
         const bool is_whole = size < buffered();
         start_ += size + (is_whole ? 1 : 0);
@@ -54,20 +54,20 @@ std::optional<std::string> StreamInput::bytes(uint64_t size) {
     const size_t at_hand = std::min<size_t>(size, buffered());
     bytes.append(buffer_.data() + start_, at_hand);
     start_ += at_hand;
-    // In pieces, so that memory is used as the bytes come.
+    // In pieces, so that memory is used only as the bytes arrive.
     while (bytes.size() < size) {
         const size_t before = bytes.size(), room = std::min<size_t>(size - before, buffer_bytes);
         bytes.resize(before + room);
         const size_t found = read_into(bytes.data() + before, room);
         bytes.resize(before + found);
-        if (found == 0) refuse_stream(std::string("ends within the bytes of an input") + cut_off);
+        if (found == 0) refuse_stream(std::string("ends inside the bytes of an input") + cut_off);
     }
     return bytes;
 }
 
 void StreamInput::drop(uint64_t size) {
     while (size > 0) {
-        if (buffered() == 0 && !fill()) refuse_stream(std::string("ends within the bytes of an input") + cut_off);
+        if (buffered() == 0 && !fill()) refuse_stream(std::string("ends inside the bytes of an input") + cut_off);
         const size_t dropped = std::min<size_t>(size, buffered());
         start_ += dropped;
         size -= dropped;

@@ -6,15 +6,15 @@ namespace opwright::host {
 
 void fill_standard_descriptors() {
     for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-        // A folder, as a mere name: it is there on every machine, where /dev/null need not be. The lowest free number
-        // is given out, which is this one.
+        // Opens a folder by path only: it exists on every machine, unlike /dev/null. The system assigns the lowest free
+        // number, which is this one.
         if (fcntl(number, F_GETFD) < 0) [[maybe_unused]]
             const int filled = open("/", O_PATH);
 }
 
 Descriptor take_standard_input() {
     Descriptor own(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-    // Where there is no such device, reading fails.
+    // Without this device, reading fails.
     const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
     const Descriptor name(open("/", O_PATH | O_CLOEXEC));
     if (own) dup2(nothing ? nothing.number() : name.number(), STDIN_FILENO);

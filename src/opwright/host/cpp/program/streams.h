@@ -1,4 +1,4 @@
-// Standard output and files, as streams that nobody else writes to.
+// Standard output and files as streams with a single writer.
 #pragma once
 
 #include <ostream>
@@ -9,17 +9,17 @@
 
 namespace opwright::host {
 
-// Fills what is closed of the descriptors 0, 1 and 2, so that no file that is opened later gets one of them: reading
-// and writing there fails.
+// Fills those of the descriptors 0, 1 and 2 that are closed, so that no file opened later gets one of them: reading and
+// writing there fails.
 void fill_standard_descriptors();
 
-// A copy of standard input. What others read from standard input from here on is empty.
+// Returns a copy of standard input. From then on, other readers find standard input empty.
 Descriptor take_standard_input();
 
-// A copy of standard output. What others print to standard output from here on goes to standard error.
+// Returns a copy of standard output. From then on, other output to standard output goes to standard error.
 Descriptor take_standard_output();
 
-// Writes in the classic locale, whatever std::cout was made to do, and a line in one piece. A write that fails leaves
+// Writes in the classic locale, regardless of std::cout's settings, and each line in one write. A failed write leaves
 // the stream bad.
 class DescriptorStream : public std::ostream {
   public:

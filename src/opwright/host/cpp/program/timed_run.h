@@ -1,4 +1,4 @@
-// A run of the model, and how long it took.
+// Runs the model and times it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,14 +18,14 @@ inline double seconds_since(std::chrono::steady_clock::time_point start) {
 
 struct TimedRun {
     std::vector<at::Tensor> outputs;
-    double seconds = 0;  // of the model alone
+    double seconds = 0;  // of the model only
 };
 
 // Throws Error.
 inline TimedRun run_timed(const Model& model, const std::vector<at::Tensor>& inputs) {
     const auto start = std::chrono::steady_clock::now();
     TimedRun run{.outputs = model.run(inputs)};
-    // Until then a kernel of a GPU may be running, and may fail.
+    // Until then, a GPU kernel may still be running and may fail.
     try {
         for (const at::Tensor& output : run.outputs) wait_for(output.device());
     } catch (const std::exception& error) {

@@ -1,4 +1,4 @@
-// How every reader of input files refuses one.
+// How readers reject an input file.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -16,8 +16,8 @@ namespace opwright::host {
     throw Error(Code::input_unreadable, what + " cannot be read: " + why);
 }
 
-// What `read` gives. A small file can claim any size: where memory does not suffice for it, that is an error of the
-// file.
+// Returns the result of `read`. A small file can claim any size: if memory is insufficient for it, that is an error of
+// the file.
 template <typename Read>
 auto within_memory(const std::string& what, const Read& read) {
     try {

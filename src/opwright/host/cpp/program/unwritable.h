@@ -15,7 +15,7 @@ namespace opwright::host {
     const bool is_place =
         number == ENOENT || number == ENOTDIR || number == EACCES || number == EPERM || number == EISDIR;
     throw Error(Code::output_unwritable, "the output " + path + " cannot be written: " +
-                                             (is_place            ? "is its folder there, and yours?"
+                                             (is_place            ? "does its folder exist, and is it writable?"
                                               : number == ENOTSUP ? "it is a device, a pipe or a socket, not a file"
                                                                   : error.code().message()));
 }

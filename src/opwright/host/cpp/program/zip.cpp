@@ -15,7 +15,7 @@ Stream& as(voidpf stream) {
     return *static_cast<Stream*>(stream);
 }
 
-// There is one stream, and it is what minizip hands to each function.
+// There is only one stream, which minizip passes to each function.
 voidpf open_stream(voidpf stream, const void*, int) {
     return stream;
 }

@@ -1,4 +1,4 @@
-// Archives in memory and in files, for minizip, which asks for functions that read and write.
+// I/O functions with which minizip reads archives in memory and writes them to files.
 #pragma once
 
 #include <minizip/unzip.h>
@@ -9,23 +9,23 @@
 
 namespace opwright::host {
 
-// The bytes of an archive, and where minizip is in them.
+// The bytes of an archive, and minizip's position in them.
 struct ZipSource {
     std::string_view bytes;
     uint64_t place = 0;
 };
 
-// Null if it is none. `source` outlives it.
+// Returns null if it is not an archive. `source` must outlive the result.
 unzFile open_zip(ZipSource& source);
 
-// A file that an archive is written to. `error` is the system's number of the first write that failed.
+// A file that an archive is written to. `error` is the errno of the first failed write.
 struct ZipTarget {
     int file = -1;
     int64_t place = 0;
     int error = 0;
 };
 
-// `target` outlives it.
+// `target` must outlive the result.
 zipFile create_zip(ZipTarget& target);
 
 }  // namespace opwright::host

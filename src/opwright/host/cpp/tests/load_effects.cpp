@@ -1,6 +1,6 @@
-// Loads a bundle and prints what that changed in the process, one line for each property; nothing if all is as before.
+// Loads a bundle and prints what changed in the process, one line per property; prints nothing if nothing changed.
 //
-//     load_effects [--plant] BUNDLE      --plant changes a variable of the environment as well
+//     load_effects [--plant] BUNDLE      --plant also changes an environment variable
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/DefaultDtype.h>
@@ -42,7 +42,7 @@ size_t entries(const char* folder) {
     return count;
 }
 
-// Pointers too: setting a variable to the value that it has already races with getenv just as well.
+// Includes pointers: setting a variable to its current value also races with getenv.
 std::string environment() {
     std::string all = joined(environ);
     for (char** variable = environ; *variable; ++variable)
@@ -60,8 +60,8 @@ std::string signal_handlers() {
     return all;
 }
 
-// Rounding, exceptions that trap, and whether denormal numbers are flushed to zero. Flags that operations raise are not
-// state.
+// Rounding, trapping exceptions, and whether denormal numbers are flushed to zero. Flags that operations raise do not
+// count as state.
 std::string float_environment() {
 #ifdef __SSE__
     return joined(_mm_getcsr() & ~_MM_EXCEPT_MASK);

@@ -1,7 +1,7 @@
-// Loads one bundle after the other in one process: the folder comes on a line of standard input, and what became of it
-// goes out on one of standard output, "loaded" or the name of the code and the message.
+// Loads one bundle after another in one process. Each line of standard input is a folder; each line of standard output
+// is the result, "loaded" or the name of the code and the message.
 //
-//     loads [--foreign-locale]      in a locale that writes 1.000 and 0,5; each bundle is verified too
+//     loads [--foreign-locale]      in a locale that writes 1.000 and 0,5; also verifies each bundle
 #include <clocale>
 #include <iostream>
 #include <locale>

@@ -1,9 +1,9 @@
-// Loads bundles from several threads at once and runs them from all of these: each result has the bits that one thread
-// got.
+// Loads bundles from several threads at the same time and runs them from all of them. Every result must equal, bit for
+// bit, the result of a single thread.
 //
-//     stress [--plant-a-race] RUNS BUNDLE...      RUNS of each thread, inputs of float32 only
+//     stress [--plant-a-race] RUNS BUNDLE...      RUNS per thread, float32 inputs only
 //
-// Meant to be built with -fsanitize=thread from the host's own sources; --plant-a-race shows that a race is found.
+// Build it with -fsanitize=thread from the host's own sources. --plant-a-race shows that a race is detected.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
@@ -55,7 +55,7 @@ bool same_bits(const Tensors& some, const Tensors& others) {
     return same;
 }
 
-// One of the bundles, and what one thread got of it.
+// One of the bundles, and the results of a single thread.
 struct Loaded {
     std::string folder;
     Model model;
@@ -86,7 +86,7 @@ void run_together(const std::vector<std::function<void()>>& works) {
     for (std::thread& one : all) one.join();
 }
 
-std::vector<Loaded> load_at_once(const std::vector<std::string>& folders) {
+std::vector<Loaded> load_concurrently(const std::vector<std::string>& folders) {
     std::vector<std::optional<Model>> models(threads);
     std::vector<std::function<void()>> works;
     for (size_t i = 0; i < models.size(); ++i)
@@ -101,8 +101,8 @@ std::vector<Loaded> load_at_once(const std::vector<std::string>& folders) {
     return loaded;
 }
 
-// From all threads, while one of them loads and lets go; gives how many results were others.
-int run_at_once(const std::vector<Loaded>& loaded, int runs, bool plant_a_race) {
+// Runs from all threads while one of them loads and unloads. Returns the number of results that differ.
+int run_concurrently(const std::vector<Loaded>& loaded, int runs, bool plant_a_race) {
     std::atomic<int> wrong = 0;
     std::vector<std::function<void()>> works;
     for (int thread = 0; thread < threads; ++thread)
@@ -122,13 +122,13 @@ int run_at_once(const std::vector<Loaded>& loaded, int runs, bool plant_a_race) 
     return wrong;
 }
 
-// The same values, which lie otherwise in memory: a package's code would take their places for granted.
+// The same values with other strides, which the code of a package does not check.
 int run_with_other_strides(const std::vector<Loaded>& loaded) {
     int wrong = 0;
     for (const Loaded& one : loaded) {
         Tensors inputs = random_inputs(one.model, variants - 1);
         for (at::Tensor& input : inputs) input = input.transpose(0, -1).contiguous().transpose(0, -1);
-        if (inputs.front().is_contiguous()) ++wrong;  // nothing would be tried
+        if (inputs.front().is_contiguous()) ++wrong;  // nothing would be tested
         const Tensors found = one.model.run(inputs);
         for (size_t i = 0; i < found.size(); ++i)
             if (!found[i].allclose(one.wanted.back()[i], 1e-4, 1e-5)) ++wrong;
@@ -136,7 +136,7 @@ int run_with_other_strides(const std::vector<Loaded>& loaded) {
     return wrong;
 }
 
-// The same through what the program does with a list of requests.
+// The same through the program's handling of a list of requests.
 int run_as_requests(const std::vector<Loaded>& loaded, int runs) {
     int wrong = 0;
     for (const Loaded& one : loaded) {
@@ -145,7 +145,7 @@ int run_as_requests(const std::vector<Loaded>& loaded, int runs) {
         opwright::host::Options options;
         options.repeat = threads;
         options.runners = threads;
-        // Over and over: where threads meet is at the beginning of a list, and at its end.
+        // Repeatedly, because threads interact at the start and end of a list.
         for (int list = 0; list < runs / variants; ++list) {
             const auto found = run_all(one.model, requests, options, [&](const auto& request, auto& answer) {
                 const auto variant = static_cast<size_t>(std::stoi(request.name));
@@ -159,7 +159,7 @@ int run_as_requests(const std::vector<Loaded>& loaded, int runs) {
 
 }  // namespace
 
-// Where the program reads files, random numbers are used here.
+// Replaces the program's file reader with random numbers.
 std::vector<at::Tensor> opwright::host::read_inputs(const Request& request, const Model& model) {
     return random_inputs(model, std::stoi(request.name));
 }
@@ -175,9 +175,9 @@ int main(int argc, char** argv) {
     const int runs = std::stoi(words[0]);
     words.erase(words.begin());
     at::set_num_threads(1);
-    const std::vector<Loaded> loaded = load_at_once(words);
+    const std::vector<Loaded> loaded = load_concurrently(words);
     const int wrong =
-        run_at_once(loaded, runs, plant_a_race) + run_with_other_strides(loaded) + run_as_requests(loaded, runs);
+        run_concurrently(loaded, runs, plant_a_race) + run_with_other_strides(loaded) + run_as_requests(loaded, runs);
     std::cout << threads << " threads, " << runs << " runs of each, " << wrong << " wrong" << std::endl;
     return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,7 +1,7 @@
 // Defines what the sources of a library only declare (see opwright/common.h).
 //
-// The headers declare first, the .inc files define after: a header that the command line includes before this file
-// has declared some of it already.
+// The headers come before the .inc files, because a header that the command line includes before this file has already
+// declared some of it.
 #if !defined(OPWRIGHT_COMMON_ELSEWHERE)
 #define OPWRIGHT_COMMON_ELSEWHERE
 #endif
@@ -15,7 +15,7 @@
 #include <opwright/parallel/pieces.h>
 #include <opwright/registry.h>
 
-// Weak, as inline functions are, so that two libraries can be linked.
+// Weak, like inline functions, so that two libraries can be linked together.
 #undef OPWRIGHT_COMMON
 #define OPWRIGHT_COMMON [[gnu::used]] inline
 

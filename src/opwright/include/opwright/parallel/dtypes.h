@@ -1,4 +1,4 @@
-// The C++ types of tensors' elements, and the choice between them by a tensor's dtype.
+// Maps between the dtypes of tensors and the C++ types of their elements.
 #pragma once
 
 #include <opwright/check.h>
@@ -35,7 +35,7 @@ inline constexpr ScalarType dtype_of<BFloat16> = ScalarType::BFloat16;
 template <>
 inline constexpr ScalarType dtype_of<Half> = ScalarType::Half;
 
-// A type as an argument.
+// Passes a type as an argument.
 template <class T>
 struct TypeOf {
     using Type = T;
@@ -51,12 +51,12 @@ auto for_dtype(const char* caller, ScalarType dtype, const Act& act) {
     }
 }
 
-// Calls act(TypeOf<T>()) for the T, one of Types, of the tensors, which have to be on such a device and of one dtype.
+// Calls act(TypeOf<T>()) for the T among Types that matches the tensors, which must share one dtype and be on `device`.
 template <class... Types, class Act>
 auto with_dtype(const char* caller, DeviceType device, Tensors tensors, const Act& act) {
-    static_assert(sizeof...(Types) > 0, "opwright: name the types of elements, as in elementwise<float, double>(...)");
+    static_assert(sizeof...(Types) > 0, "opwright: name the element types, as in elementwise<float, double>(...)");
     static_assert(((dtype_of<Types> != ScalarType::Undefined) && ...),
-                  "opwright: loops over tensors are for float, double, opwright::BFloat16 and opwright::Half");
+                  "opwright: loops over tensors support float, double, opwright::BFloat16 and opwright::Half");
     return for_dtype<Types...>(caller, dtype_of_all(caller, device, tensors), act);
 }
 

@@ -27,14 +27,14 @@ inline constexpr bool is_tuple = false;
 template <class... Each>
 inline constexpr bool is_tuple<std::tuple<Each...>> = true;
 
-// What a formula of vectors returns: a vector, or a std::tuple of several.
+// What a formula returns for vectors: one vector, or a std::tuple of vectors.
 template <class Formula, class... Tensors>
 using FormulaResult = decltype(std::declval<const Formula&>()(
     std::declval<std::conditional_t<true, simd::Vector<float, 16>, Tensors>>()...));
 
-// The loop for one type and one formula. The formula is written out once for each width of vectors, which is most of
-// what a compiler does here: the last vector of a piece begins where it still is whole, and computes some elements
-// again.
+// The loop for one element type and one formula. The formula is instantiated only once per vector width, because that
+// dominates compile time: the last vector of a piece is moved back so that it is full, and computes some elements
+// twice.
 template <class T, std::size_t results, std::size_t count, class Formula>
 struct Elementwise {
     const Formula& formula;
@@ -71,11 +71,12 @@ struct Elementwise {
     }
 };
 
-// Runs the loop, as the type of the tensors, and makes the results that are wanted.
+// Runs the loop for the dtype of the tensors, and allocates the wanted results.
 template <std::size_t results, class... Types, class Formula, std::size_t count>
 std::array<Tensor, results> loop_over_elements(const Formula& formula, const std::array<const Tensor*, count>& tensors,
                                                const std::array<bool, results>& wanted) {
-    static_assert(count <= most_tensors && results <= most_tensors, "opwright: a loop takes and makes 16 tensors");
+    static_assert(count <= most_tensors && results <= most_tensors,
+                  "opwright: a loop accepts and returns at most 16 tensors");
     return with_dtype<Types...>("elementwise", DeviceType::CPU, tensors, [&](auto type) {
         using T = typename decltype(type)::Type;
         std::array<Tensor, results> made;
@@ -88,24 +89,24 @@ std::array<Tensor, results> loop_over_elements(const Formula& formula, const std
 
 }  // namespace detail
 
-// A new tensor of formula(a, b, ...) for the elements a, b, ... of the tensors, which broadcast.
+// Returns a new tensor of formula(a, b, ...) for the elements a, b, ... of the broadcast tensors.
 //
-// The formula is a generic lambda, inlined, of as many vectors as there are tensors; it returns a vector:
+// The formula is an inlined generic lambda that accepts one vector per tensor and returns a vector:
 //
 //     opwright::elementwise<float, double>([=](auto x, auto y) OPWRIGHT_INLINE { return fma(x, factor, y); }, x, y)
 //
-// Throws std::runtime_error if a tensor is not on the CPU, if the tensors are not of one of the Types, or if their
-// shapes do not broadcast.
+// Throws std::runtime_error if a tensor is not on the CPU, if the tensors do not have one dtype among Types, or if
+// their shapes do not broadcast.
 template <class... Types, class Formula, class... Tensors>
     requires(std::same_as<Tensors, Tensor> && ...)
 Tensor elementwise(const Formula& formula, const Tensor& first, const Tensors&... others) {
     return detail::loop_over_elements<1, Types...>(formula, std::array{&first, &others...}, std::array{true})[0];
 }
 
-// The same for a formula that returns a std::tuple of vectors: a std::tuple of tensors. Those for which `wanted` is
-// false are not written, and are undefined tensors; this is how a backward leaves out the gradients that nobody needs.
+// The same for a formula that returns a std::tuple of vectors. Returns a std::tuple of tensors. Results whose `wanted`
+// flag is false are not computed, and are undefined tensors; a backward skips unneeded gradients this way.
 //
-// Throws std::runtime_error as above, and if `wanted` does not have as many flags as the tuple has vectors.
+// Throws std::runtime_error as above, and if `wanted` does not have one flag for each vector of the tuple.
 template <class... Types, class Formula, class... Tensors>
     requires(std::same_as<Tensors, Tensor> && ...)
 auto elementwise(const Formula& formula, const std::vector<bool>& wanted, const Tensor& first,

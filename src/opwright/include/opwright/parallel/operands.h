@@ -1,4 +1,4 @@
-// What a loop over the elements or the rows of tensors reads and writes.
+// The inputs and outputs of a loop over the elements or rows of tensors.
 #pragma once
 
 #include <opwright/common.h>
@@ -14,11 +14,11 @@ namespace detail {
 
 struct Operands {
     Rows rows;
-    std::vector<Tensor> dense;  // owns what `from` points to, unless the arguments do
+    std::vector<Tensor> dense;  // owns what `from` points to, unless the arguments own it
     std::array<const void*, most_tensors> from{};
-    std::array<void*, most_tensors> into{};  // null for what is not wanted
+    std::array<void*, most_tensors> into{};  // null for results that are not wanted
 
-    // The pointers to the first `count` tensors, with their type.
+    // Typed pointers to the first `count` tensors.
     template <class T, std::size_t count>
     std::array<const T*, count> sources() const {
         std::array<const T*, count> typed;
@@ -33,20 +33,20 @@ struct Operands {
     }
 };
 
-// The dtype of the tensors, which have to be on such a device and of one dtype.
+// The dtype of the tensors, which must be on such a device and share one dtype.
 //
 // Throws std::runtime_error if they are not.
 OPWRIGHT_COMMON ScalarType dtype_of_all(const char* caller, DeviceType device, Tensors tensors);
 
-// The operands of a loop over elements. Makes the results that are wanted, row-major, of the shape that the tensors
+// The operands of a loop over elements. Allocates the wanted results, row-major, in the shape that the tensors
 // broadcast to.
 //
 // Throws std::runtime_error if they do not broadcast, or if there is not enough memory.
 OPWRIGHT_COMMON Operands elementwise_operands(Tensors tensors, HeaderOnlyArrayRef<bool> wanted, Tensor* made);
 
-// The operands of a loop over rows, which makes a row or, if it reduces, one number of each.
+// The operands of a loop over rows, which produces a row for each row or, if it reduces, one number.
 //
-// Throws std::runtime_error as above, and if no tensor has a dimension.
+// Throws std::runtime_error as above, and if all tensors have zero dimensions.
 OPWRIGHT_COMMON Operands row_operands(const char* caller, Tensors tensors, bool reduces, Tensor& made);
 
 }  // namespace detail

@@ -1,4 +1,4 @@
-// A loop over the elements of tensors, in pieces of at least one vector.
+// Splits a loop over the elements of tensors into pieces of at least one vector.
 #pragma once
 
 #include <opwright/common.h>
@@ -11,21 +11,21 @@
 namespace opwright OPWRIGHT_HIDDEN {
 namespace detail {
 
-// A piece lies in one row, where the elements are side by side. Where fewer than a vector's are left, and in short
-// rows, the elements are copied together with those of the next rows, and at the end of the loop with zeros.
+// A piece is part of one row, where the elements are adjacent. If less than a vector is left, and in short rows, the
+// elements are copied together with those of the next rows, and with zeros at the end of the loop.
 //
-// Nothing here depends on the formula of a loop or on the instructions of its vectors, so that it is compiled once, and
-// not in each loop.
+// Nothing here depends on a loop's formula or on its vectors' instruction set, so that it is compiled once and not for
+// each loop.
 class Pieces {
   public:
-    // How many bytes of a tensor are copied together: a multiple of the size of any vector.
+    // The maximum size in bytes of a copy: a multiple of every vector size.
     static constexpr std::size_t most_copied = 1024;
     // For each tensor.
     struct alignas(64) Copies {
         unsigned char bytes[most_copied];
     };
 
-    // The elements from `begin` to `end`, counted over all rows. `copies` has as many as there are tensors.
+    // Covers the elements from `begin` to `end`, counted over all rows. `copies` has one entry per tensor.
     Pieces(const Operands& operands, std::size_t tensors, std::size_t results, std::size_t element_size,
            std::int64_t lanes, std::int64_t begin, std::int64_t end, Copies* copies)
         : operands_(operands),
@@ -36,25 +36,25 @@ class Pieces {
           has_short_rows_(operands.rows.rows > 1 && operands.rows.row_size < 2 * lanes),
           begin_(begin),
           end_(end),
-          row_(begin == end ? 0 : begin / operands.rows.row_size),  // without elements, rows may have none either
+          row_(begin == end ? 0 : begin / operands.rows.row_size),  // without elements, rows may be empty too
           at_(begin - row_ * operands.rows.row_size),
           copies_(copies) {}
 
-    // Goes to the next piece. Returns false if there is none.
+    // Advances to the next piece. Returns false at the end.
     OPWRIGHT_COMMON bool next();
 
-    // How many elements the piece has, at least a vector's.
+    // The number of elements in the piece; at least one vector.
     std::int64_t size() const { return size_; }
 
-    // The elements of a tensor. If `moves` is 0, it is one element, of which each lane has a copy; else `moves` is -1,
-    // a mask.
+    // The elements of a tensor. `moves` is a mask: -1, or 0 if there is only one element, which each lane has a copy
+    // of.
     template <class T>
     const T* source(std::size_t tensor) const {
         return static_cast<const T*>(from_[tensor]);
     }
     std::int64_t moves(std::size_t tensor) const { return moves_[tensor]; }
 
-    // The elements of a result; null if it is not wanted.
+    // The elements of a result; null if the result is not wanted.
     template <class T>
     T* result(std::size_t result) const {
         return static_cast<T*>(into_[result]);
@@ -79,9 +79,9 @@ class Pieces {
     std::int64_t lanes_;  // a power of two
     bool has_short_rows_;
     std::int64_t begin_, end_;
-    std::int64_t row_, at_;  // where the next piece begins
+    std::int64_t row_, at_;  // where the next piece starts
     std::int64_t size_ = 0;
-    std::int64_t padded_ = 0;  // how many elements of the last piece are not zeros
+    std::int64_t padded_ = 0;  // the number of elements of the last piece that are not padding
     Copies* copies_;
     std::array<const void*, most_tensors> from_;
     std::array<std::int64_t, most_tensors> moves_;

@@ -1,4 +1,4 @@
-// Loops over the rows of tensors: what lies along the last dimension.
+// Loops over the rows of tensors. Rows run along the last dimension.
 #pragma once
 
 #include <opwright/parallel/dtypes.h>
@@ -17,7 +17,7 @@
 
 namespace opwright OPWRIGHT_HIDDEN {
 
-// A row of a tensor. If the tensor has one element for the row, each element of the row is that one.
+// A row of a tensor. If the tensor has one element for the whole row, it is repeated.
 template <class T, int bytes>
 class Row {
   public:
@@ -30,17 +30,16 @@ class Row {
 
     OPWRIGHT_INLINE std::int64_t size() const { return size_; }
 
-    // The elements from `at` on, `count` of them, at most a vector.
+    // Loads `count` elements starting at `at`; at most one vector.
     OPWRIGHT_INLINE V load(std::int64_t at, std::int64_t count) const {
         return V::load((moves_ == 0 ? copies_ : from_) + (at & moves_), count);
     }
 
-    // The element at `at`.
     OPWRIGHT_INLINE Number operator[](std::int64_t at) const { return static_cast<Number>(from_[at & moves_]); }
 
   private:
     const T* from_;
-    std::int64_t moves_;  // a mask: all bits, or none if there is one element
+    std::int64_t moves_;  // a mask: all bits set, or none if there is only one element
     std::int64_t size_;
     T copies_[V::lanes];
 };
@@ -53,7 +52,7 @@ class ResultRow {
 
     OPWRIGHT_INLINE ResultRow(T* into, std::int64_t size) : into_(into), size_(size) {}
 
-    // Each element is the formula of the elements of the rows, vector by vector.
+    // Sets each element to the formula of the rows' elements, one vector at a time.
     template <class Formula, class... Rows>
     OPWRIGHT_INLINE void set(const Formula& formula, const Rows&... rows) const {
         for (std::int64_t at = 0; at < size_; at += V::lanes) {
@@ -67,8 +66,8 @@ class ResultRow {
     std::int64_t size_;
 };
 
-// The sum of a formula over the elements of rows; 0 for a row without elements. Every 64 vectors, what has been summed
-// goes into a double, so that a long row keeps its digits.
+// The sum of a formula over the elements of rows; 0 for an empty row. Every 64 vectors, the partial sum is added to a
+// double, to limit rounding errors in long rows.
 template <class Formula, class T, int bytes, class... Rows>
 OPWRIGHT_INLINE inline simd::Wide<T> sum(const Formula& formula, const Row<T, bytes>& first, const Rows&... others) {
     using V = typename Row<T, bytes>::V;
@@ -94,8 +93,7 @@ OPWRIGHT_INLINE inline simd::Wide<T> sum(const Row<T, bytes>& row) {
     return sum([](const auto& x) OPWRIGHT_INLINE { return x; }, row);
 }
 
-// The largest value of a formula over the elements of rows; NaN if one is NaN, and -infinity for a row without
-// elements.
+// The largest value of a formula over the elements of rows: NaN if any value is NaN, -infinity for an empty row.
 template <class Formula, class T, int bytes, class... Rows>
 OPWRIGHT_INLINE inline simd::Wide<T> max(const Formula& formula, const Row<T, bytes>& first, const Rows&... others) {
     using V = typename Row<T, bytes>::V;
@@ -115,7 +113,7 @@ OPWRIGHT_INLINE inline simd::Wide<T> max(const Row<T, bytes>& row) {
     return max([](const auto& x) OPWRIGHT_INLINE { return x; }, row);
 }
 
-// The smallest value; NaN if one is NaN, and infinity for a row without elements.
+// The smallest value: NaN if any value is NaN, infinity for an empty row.
 template <class Formula, class T, int bytes, class... Rows>
 OPWRIGHT_INLINE inline simd::Wide<T> min(const Formula& formula, const Row<T, bytes>& first, const Rows&... others) {
     return -max([&](const auto&... x) OPWRIGHT_INLINE { return -formula(x...); }, first, others...);
@@ -128,7 +126,7 @@ OPWRIGHT_INLINE inline simd::Wide<T> min(const Row<T, bytes>& row) {
 
 namespace detail {
 
-// One row of results for each row of tensors, or one number.
+// Computes one row of results, or one number, for each row of the tensors.
 template <class T, std::size_t count, bool reduces, class Formula>
 struct RowJob {
     const Formula& formula;
@@ -156,7 +154,7 @@ struct RowJob {
 
 template <bool reduces, class... Types, class Formula, std::size_t count>
 Tensor loop_over_rows(const char* caller, const Formula& formula, const std::array<const Tensor*, count>& tensors) {
-    static_assert(count <= most_tensors, "opwright: a loop takes 16 tensors");
+    static_assert(count <= most_tensors, "opwright: a loop accepts at most 16 tensors");
     return with_dtype<Types...>(caller, DeviceType::CPU, tensors, [&](auto type) {
         using T = typename decltype(type)::Type;
         Tensor made;
@@ -171,8 +169,8 @@ Tensor loop_over_rows(const char* caller, const Formula& formula, const std::arr
 
 }  // namespace detail
 
-// A new tensor of the shape that the tensors broadcast to, row by row. For each row, formula(result, a, b, ...) is
-// called with a ResultRow, which it sets, and with the rows a, b, ... of the tensors.
+// Returns a new tensor of the shape that the tensors broadcast to, computed row by row. For each row,
+// formula(result, a, b, ...) is called with a ResultRow to set and with the rows a, b, ... of the tensors.
 //
 //     opwright::map_rows<float>(
 //         [](auto result, auto x) OPWRIGHT_INLINE {
@@ -181,14 +179,14 @@ Tensor loop_over_rows(const char* caller, const Formula& formula, const std::arr
 //         },
 //         x)
 //
-// Throws std::runtime_error as elementwise does, and if no tensor has a dimension.
+// Throws std::runtime_error as elementwise does, and if all tensors have zero dimensions.
 template <class... Types, class Formula, class... Tensors>
     requires(std::same_as<Tensors, Tensor> && ...)
 Tensor map_rows(const Formula& formula, const Tensor& first, const Tensors&... others) {
     return detail::loop_over_rows<false, Types...>("map_rows", formula, std::array{&first, &others...});
 }
 
-// A new tensor of one number for each row: formula(a, b, ...) of the rows of the tensors.
+// Returns a new tensor with one number per row: formula(a, b, ...) of the rows a, b, ... of the tensors.
 //
 //     opwright::reduce_rows<float>([](auto x, auto y) OPWRIGHT_INLINE {
 //         return sum([](auto x, auto y) OPWRIGHT_INLINE { return x * y; }, x, y);

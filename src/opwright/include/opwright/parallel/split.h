@@ -1,4 +1,4 @@
-// A job in PyTorch's threads.
+// Runs a job in PyTorch's threads.
 #pragma once
 
 #include <opwright/simd/instruction_set.h>
@@ -10,10 +10,10 @@
 namespace opwright OPWRIGHT_HIDDEN {
 namespace detail {
 
-// Fewer elements than this are not worth waking a thread for.
+// For fewer elements, waking a thread is not worthwhile.
 inline constexpr std::int64_t elements_per_thread = 1 << 14;
 
-// Runs a job of opwright/simd.h from 0 to `size`, in parts of at least `grain`, which must not depend on each other.
+// Runs a job of opwright/simd.h from 0 to `size`, in independent parts of at least `grain`.
 template <class Job>
 void run_in_parallel(const Job& job, std::int64_t size, std::int64_t grain) {
     if (size <= grain) {

@@ -13,8 +13,8 @@ namespace opwright OPWRIGHT_HIDDEN {
 namespace simd {
 namespace detail {
 
-// Where there is a choice, the masked form with all bits set: the other has an operand that no one initializes, which
-// compilers warn of.
+// Uses the masked form with all bits set where there is a choice: the unmasked form has an uninitialized operand, which
+// compilers warn about.
 template <>
 struct Instructions<64> {
     using Floats = GnuVector<float, 64>;
@@ -92,8 +92,8 @@ struct Instructions<64> {
         into = (Doubles)_mm512_mask_i64gather_pd(_mm512_setzero_pd(), 0xff, (__m512i)at, from, 8);
     }
 
-    // The first `count` lanes, fewer than there are: of vectors of 4 and 8 bytes, and of 2 bytes for a vector of
-    // floats.
+    // Loads the first `count` lanes, fewer than all: of a vector of 4-byte or 8-byte elements, or of the 2-byte
+    // elements for a vector of floats.
     template <class V>
     OPWRIGHT_SIMD_AVX512 static void load_some(V& into, const void* from, std::int64_t count) {
         const unsigned lanes = (1u << count) - 1;

@@ -1,4 +1,4 @@
-// What every processor has: SSE2 on x86, NEON on ARM, and elsewhere what the compiler makes of a loop.
+// The baseline of every processor: SSE2 on x86, NEON on ARM, and compiled loops elsewhere.
 #pragma once
 
 #include <opwright/simd/float16.h>

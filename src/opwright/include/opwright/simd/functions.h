@@ -1,6 +1,6 @@
-// Functions of vectors. NaN, infinities, signed zeros and subnormal numbers are treated as in <cmath>.
+// Functions of vectors. NaN, infinities, signed zeros and subnormal numbers behave as in <cmath>.
 //
-//             largest error, in units in the last place, of float and of double
+//             largest error in units in the last place (ULP), for float and double
 //   exp       1.1
 //   expm1     1.6
 //   log       0.8
@@ -9,7 +9,7 @@
 //   erf       2.4
 //   sqrt      0.5, in vector.h
 //
-// In a baseline without fma, 0.5 more. tests/integration/vectors/test_functions.py holds this for all exponents.
+// A baseline without fma adds 0.5. tests/integration/vectors/test_functions.py checks this for all exponents.
 #pragma once
 
 #include <opwright/simd/coefficients.h>
@@ -29,22 +29,22 @@ struct Constants {
     static constexpr bool is_float = std::is_same_v<Number, float>;
     static constexpr int mantissa_bits = is_float ? 23 : 52;
     static constexpr BitsOf<Number> bias = is_float ? 127 : 1023;
-    // Added to a number, it leaves the nearest integer in the lowest bits.
+    // Adding it to a number leaves the nearest integer in the lowest bits.
     static constexpr Number whole = is_float ? Number(0x1.8p23) : Number(0x1.8p52);
     static constexpr Number log2_e = Number(1.44269504088896340736);
     // log(2) in two parts. The first ends in zeros, so that its product with an integer is exact (Cody and Waite,
     // "Software Manual for the Elementary Functions", 1980).
     static constexpr Number ln2_high = is_float ? Number(0x1.62e4p-1) : Number(0x1.62e42fefa38p-1);
     static constexpr Number ln2_low = is_float ? Number(0x1.7f7d1cf8p-20) : Number(0x1.ef35793c7673p-45);
-    // exp is 0 below the one and infinite above the other.
+    // exp is 0 below the first and infinite above the second.
     static constexpr Number least_exponent = is_float ? Number(-104) : Number(-746);
     static constexpr Number largest_exponent = is_float ? Number(89) : Number(710);
-    // The square of a smaller number is nothing beside the number.
+    // The square of a smaller number is negligible compared with the number.
     static constexpr Number tiny = is_float ? Number(0x1p-26) : Number(0x1p-55);
 };
 
-// The coefficient of the lowest power first. Long ones are computed in two sums, of the even and of the odd powers,
-// that need not wait for each other.
+// Evaluates a polynomial; the coefficient of the lowest power is first. Long polynomials are split into two independent
+// sums, of the even and the odd powers, that can be computed in parallel.
 template <class V, std::size_t count>
 OPWRIGHT_INLINE inline V polynomial(const typename V::Element (&coefficients)[count], const V& x) {
     constexpr std::size_t sums = count > 8 ? 2 : 1;
@@ -56,12 +56,12 @@ OPWRIGHT_INLINE inline V polynomial(const typename V::Element (&coefficients)[co
         next = fma(next, step, V(coefficients[k - 1]));
     }
     if constexpr (sums == 1) return sum[0];
-    // The last one that was changed has the constant coefficient.
+    // The sum that was updated last contains the constant coefficient.
     constexpr std::size_t even = (count - 1) % 2;
     return fma(sum[1 - even], x, sum[even]);
 }
 
-// exp(x) = 2^n * (1 + rest), with |rest| < 0.42. In the lowest bits of `shifted` is n as an integer.
+// exp(x) = 2^n * (1 + rest), with |rest| < 0.42. The lowest bits of `shifted` contain n as an integer.
 template <class V>
 struct Exponential {
     using C = Constants<typename V::Element>;
@@ -75,11 +75,11 @@ struct Exponential {
     }
 };
 
-// (exp(x) - 1) / 2, whose largest power of two is a number of the type.
+// (exp(x) - 1) / 2, halved so that the largest power of two is representable.
 template <class V>
 OPWRIGHT_INLINE inline V half_expm1(const V& x) {
     using C = Constants<typename V::Element>;
-    const Exponential<V> e(greater(V(-40), lesser(V(C::largest_exponent), x)));  // exp(-40) is nothing beside 1
+    const Exponential<V> e(greater(V(-40), lesser(V(C::largest_exponent), x)));  // exp(-40) is negligible next to 1
     const V power = V::of_bits((e.shifted.bits() - V(C::whole).bits() + (C::bias - 1)) << C::mantissa_bits);
     return fma(power, e.rest, power - V(typename V::Element(0.5)));
 }
@@ -97,7 +97,7 @@ OPWRIGHT_INLINE inline Vector<Number, bytes> exp(const Vector<Number, bytes>& x)
         detail::Operations<bytes>::scale(result.native(), one.native(), e.n.native());
         return result;
     } else {
-        // 2^n itself may be infinite or 0 where the result is neither: half of n goes into each of two factors.
+        // 2^n itself can be infinite or 0 where the result is neither, so each of two factors gets half of n.
         const auto n = e.shifted.bits() - V(C::whole).bits();
         const auto half = n >> 1;
         const V first = V::of_bits(one.bits() + (half << C::mantissa_bits));
@@ -105,7 +105,7 @@ OPWRIGHT_INLINE inline Vector<Number, bytes> exp(const Vector<Number, bytes>& x)
     }
 }
 
-// exp(x) - 1, with all its digits near 0.
+// exp(x) - 1, accurate near 0.
 template <class Number, int bytes>
 OPWRIGHT_INLINE inline Vector<Number, bytes> expm1(const Vector<Number, bytes>& x) {
     return select(abs(x) < detail::Constants<Number>::tiny, x, 2 * detail::half_expm1(x));
@@ -115,7 +115,7 @@ OPWRIGHT_INLINE inline Vector<Number, bytes> expm1(const Vector<Number, bytes>& 
 template <class Number, int bytes>
 OPWRIGHT_INLINE inline Vector<Number, bytes> sigmoid(const Vector<Number, bytes>& x) {
     using V = Vector<Number, bytes>;
-    const V e = exp(-abs(x));  // at most 1: nothing overflows
+    const V e = exp(-abs(x));  // at most 1, so nothing overflows
     return select(x >= 0, V(1), e) / (1 + e);
 }
 
@@ -131,13 +131,13 @@ template <class Number, int bytes>
 OPWRIGHT_INLINE inline Vector<Number, bytes> erf(const Vector<Number, bytes>& x) {
     using V = Vector<Number, bytes>;
     constexpr Number two_over_sqrt_pi = Number(1.12837916709551257390);
-    const V a = lesser(V(std::is_same_v<Number, float> ? 4 : 6), abs(x));  // beyond, it is 1
+    const V a = lesser(V(std::is_same_v<Number, float> ? 4 : 6), abs(x));  // erf is 1 beyond
     const V q = fma(a, V(two_over_sqrt_pi), a * a * detail::polynomial(detail::Coefficients<Number>::erf_tail, a));
     return select(abs(x) < detail::Constants<Number>::tiny, x * two_over_sqrt_pi,
                   copysign(2 * detail::half_expm1(-q), x));
 }
 
-// -infinity for 0, NaN below.
+// The natural logarithm: -infinity for 0, NaN for negative numbers.
 template <class Number, int bytes>
 OPWRIGHT_INLINE inline Vector<Number, bytes> log(const Vector<Number, bytes>& x) {
     using V = Vector<Number, bytes>;

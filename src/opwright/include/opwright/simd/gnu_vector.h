@@ -1,4 +1,4 @@
-// The compiler's own vectors.
+// The compiler's vector types.
 #pragma once
 
 #include <opwright/visibility.h>
@@ -21,16 +21,16 @@ using GnuVector = typename Gnu<Element, bytes>::Type;
 template <class V>
 using element_of = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
 
-// The signed integer as wide as a number.
+// The signed integer type of the same width as a number.
 template <class Number>
 using BitsOf = std::conditional_t<sizeof(Number) == 4, std::int32_t, std::int64_t>;
 
 template <class V, int bytes>
 inline constexpr int lanes_of = bytes / static_cast<int>(sizeof(element_of<V>));
 
-// What only some processors have an instruction for. Instructions<bytes> is defined for each width in a header of its
-// own, with functions for vectors of float and of double. They take and return vectors by reference: by value, they
-// would be passed in other registers where the instructions are not known.
+// Operations that only some processors have an instruction for. Instructions<bytes> is defined for each width in its
+// own header, with functions for vectors of float and of double. They pass and return vectors by reference: passed by
+// value, vectors would use other registers in code compiled without the instruction set.
 template <int bytes>
 struct Instructions;
 

@@ -1,4 +1,4 @@
-// One compilation of a job for each instruction set, and the choice between them at run time.
+// Compiles a job for each instruction set and selects one at run time.
 #pragma once
 
 #include <opwright/formula.h>
@@ -20,7 +20,7 @@ inline InstructionSet widest_instruction_set() {
 #if defined(__x86_64__)
     const char* asked = std::getenv("OPWRIGHT_SIMD");
     const std::string_view at_most = asked ? asked : "";
-    // Every processor with AVX2 and FMA also converts float16 (F16C), which not every compiler can ask about.
+    // Every processor with AVX2 and FMA also has F16C, which not every compiler can query.
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
@@ -30,7 +30,7 @@ inline InstructionSet widest_instruction_set() {
     return InstructionSet::baseline;
 }
 
-// The operations of vectors are inlined here, into functions that may use their instructions.
+// Vector operations are inlined here, into functions that are compiled for their instruction set.
 template <class Job>
 [[gnu::flatten]] void run_baseline(const Job& job, std::int64_t begin, std::int64_t end) {
     job.template run<16>(begin, end);
@@ -57,17 +57,17 @@ inline InstructionSet instruction_set() {
     return set;
 }
 
-// How many bytes a vector has.
+// The size of a vector in bytes.
 inline int vector_bytes(InstructionSet set) {
     return set == InstructionSet::avx512 ? 64 : set == InstructionSet::avx2 ? 32 : 16;
 }
 
-// Calls job.run<bytes>(begin, end) with the width of this processor's vectors. The job is a class with
+// Calls job.run<bytes>(begin, end) with the vector width of this processor. The job is a class with
 //
 //     template <int bytes>
 //     OPWRIGHT_INLINE void run(int64_t begin, int64_t end) const;
 //
-// The instruction set may be any that the processor supports.
+// The processor must support `set`.
 template <class Job>
 void run(const Job& job, std::int64_t begin, std::int64_t end,
          [[maybe_unused]] InstructionSet set = instruction_set()) {

@@ -1,4 +1,4 @@
-// Vectors of integers, which are masks as well.
+// Vectors of integers, which also serve as masks.
 #pragma once
 
 #include <opwright/formula.h>
@@ -27,21 +27,21 @@ class Integers {
         return *this;
     }
 
-    // 0, 1, 2 and so on
+    // 0, 1, 2, ...
     OPWRIGHT_INLINE static Integers count_up() {
         Integers result;
         Operations::count_up(result.lanes_);
         return result;
     }
 
-    // The first `count` lanes, at most Integers::lanes; the others become 0, and their memory is not read.
+    // Loads the first `count` lanes, at most Integers::lanes. The others become 0, and their memory is not read.
     OPWRIGHT_INLINE static Integers load(const Element* from, std::int64_t count = lanes) {
         Integers result;
         Operations::load(result.lanes_, from, count);
         return result;
     }
 
-    // Writes the first `count` lanes, at most Integers::lanes.
+    // Stores the first `count` lanes, at most Integers::lanes.
     OPWRIGHT_INLINE void store(Element* into, std::int64_t count = lanes) const {
         Operations::store(into, lanes_, count);
     }
@@ -70,7 +70,7 @@ class Integers {
         Operations::shift_left(result.lanes_, a.lanes_, count);
         return result;
     }
-    // Copies of the sign come in from the left.
+    // Shifts in copies of the sign bit (arithmetic shift).
     OPWRIGHT_INLINE friend Integers operator>>(const Integers& a, int count) {
         Integers result;
         Operations::shift_right(result.lanes_, a.lanes_, count);
@@ -100,10 +100,10 @@ class Integers {
         return apply<&Operations::template most<Lanes>>(a, b);
     }
 
-    // Whether a lane of a mask is true.
+    // Returns whether any lane of a mask is true.
     OPWRIGHT_INLINE friend bool any(const Integers& mask) { return Operations::any(mask.lanes_); }
 
-    // The compiler's own vector, for what is missing here.
+    // The compiler's vector type, for operations that are missing here.
     Lanes& native() { return lanes_; }
     const Lanes& native() const { return lanes_; }
 
@@ -118,7 +118,7 @@ class Integers {
     Lanes lanes_;
 };
 
-// The first `count` lanes are true.
+// A mask whose first `count` lanes are true.
 template <class Number, int width>
 OPWRIGHT_INLINE inline Integers<Number, width> first_lanes(std::int64_t count) {
     using Mask = Integers<Number, width>;

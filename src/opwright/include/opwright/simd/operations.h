@@ -1,7 +1,7 @@
-// What vectors are made of: one function for each operation and width.
+// The operations that vectors are built on: one function for each operation and width.
 //
-// Each is compiled for the instructions of its width, because a compiler takes 64 bytes apart in a function that may
-// not use them, before it inlines the function where it may.
+// Each is compiled for the instruction set of its width. Otherwise the compiler splits 64-byte vectors before it
+// inlines the function into one that may use the wider instructions.
 #pragma once
 
 #include <opwright/simd/avx2.h>

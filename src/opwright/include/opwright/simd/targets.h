@@ -1,5 +1,5 @@
-// The instructions that functions with vectors of 32 and of 64 bytes are compiled for. Vectors of 16 bytes use
-// the compiler's default instruction set, which is SSE2 or NEON unless a flag changes it.
+// The instruction sets for functions with vectors of 32 and 64 bytes. Vectors of 16 bytes use the compiler's default
+// instruction set, which is SSE2 or NEON unless a flag changes it.
 #pragma once
 
 #if defined(__x86_64__)

@@ -1,8 +1,8 @@
-// Vectors of numbers, for any width.
+// Vectors of numbers, of any width.
 //
-// A Vector<float, bytes> or Vector<double, bytes> has Vector::lanes numbers, with + - * / and comparisons, lane by
-// lane; a number on its own stands for that number in every lane. A comparison returns a Mask: Integers whose lanes
-// are -1 (true) or 0, for select(mask, a, b).
+// Vector<float, bytes> and Vector<double, bytes> hold Vector::lanes numbers and support + - * / and comparisons lane by
+// lane; a scalar is broadcast to every lane. A comparison returns a Mask: Integers whose lanes are -1 (true) or 0, for
+// select(mask, a, b).
 #pragma once
 
 #include <opwright/formula.h>
@@ -19,7 +19,7 @@ namespace simd {
 template <class Number, int width>
 class Vector {
     static_assert(std::is_same_v<Number, float> || std::is_same_v<Number, double>,
-                  "opwright: there are vectors of float and of double; Wide<T> is the one to use for a T in memory");
+                  "opwright: a vector holds float or double: use Wide<T> for a type T in memory");
     using Operations = detail::Operations<width>;
 
   public:
@@ -39,8 +39,8 @@ class Vector {
 
     // ---- Memory ----
 
-    // The first `count` lanes, at most Vector::lanes; the others become 0, and their memory is not read. T is Number
-    // or, for float, a type of two bytes.
+    // Loads the first `count` lanes, at most Vector::lanes. The others become 0, and their memory is not read. T is
+    // Number or, for float, a 2-byte type.
     template <class T>
     OPWRIGHT_INLINE static Vector load(const T* from, std::int64_t count = lanes) {
         Vector result;
@@ -51,13 +51,13 @@ class Vector {
             Operations::load_bfloat16(result.lanes_, from, count);
         } else {
             static_assert(is_half<T> && std::is_same_v<Number, float>,
-                          "opwright: a vector loads its own type and, if that is float, bfloat16 and float16");
+                          "opwright: a vector loads its own type; a vector of float also loads bfloat16 and float16");
             Operations::load_float16(result.lanes_, from, count);
         }
         return result;
     }
 
-    // Writes the first `count` lanes, at most Vector::lanes. Two bytes are rounded to nearest, ties to even.
+    // Stores the first `count` lanes, at most Vector::lanes. 2-byte types are rounded to nearest, ties to even.
     template <class T>
     OPWRIGHT_INLINE void store(T* into, std::int64_t count = lanes) const {
         if constexpr (std::is_same_v<T, Number>) {
@@ -67,12 +67,12 @@ class Vector {
             Operations::store_bfloat16(into, lanes_, count);
         } else {
             static_assert(is_half<T> && std::is_same_v<Number, float>,
-                          "opwright: a vector stores its own type and, if that is float, bfloat16 and float16");
+                          "opwright: a vector stores its own type; a vector of float also stores bfloat16 and float16");
             Operations::store_float16(into, lanes_, count);
         }
     }
 
-    // from[offset] for the offset in each lane; every one is read.
+    // Loads from[offset] for the offset in each lane; every lane is read.
     OPWRIGHT_INLINE static Vector gather(const Number* from, const Mask& offsets) {
         Vector result;
         Operations::gather(result.lanes_, from, offsets.native());
@@ -99,7 +99,7 @@ class Vector {
     OPWRIGHT_INLINE Vector& operator*=(const Vector& other) { return *this = *this * other; }
     OPWRIGHT_INLINE Vector& operator/=(const Vector& other) { return *this = *this / other; }
 
-    // a * b + c, rounded once (with AVX2, AVX-512 or NEON) or twice (in a baseline without such an instruction).
+    // a * b + c, rounded once (with AVX2, AVX-512 or NEON) or twice (in a baseline without an fma instruction).
     OPWRIGHT_INLINE friend Vector fma(const Vector& a, const Vector& b, const Vector& c) {
         Vector result;
         Operations::fma(result.lanes_, a.lanes_, b.lanes_, c.lanes_);
@@ -110,13 +110,13 @@ class Vector {
     OPWRIGHT_INLINE friend Vector copysign(const Vector& magnitude, const Vector& sign) {
         return of_bits((magnitude.bits() & Mask(~sign_bit)) | (sign.bits() & Mask(sign_bit)));
     }
-    // Rounded correctly; NaN below zero, and -0 for -0.
+    // Correctly rounded; NaN for negative numbers, -0 for -0.
     OPWRIGHT_INLINE friend Vector sqrt(const Vector& a) {
         Vector result;
         Operations::sqrt(result.lanes_, a.lanes_);
         return result;
     }
-    // To the nearest whole number, ties to even.
+    // Rounds to the nearest whole number, ties to even.
     OPWRIGHT_INLINE friend Vector round(const Vector& a) {
         Vector result;
         Operations::round(result.lanes_, a.lanes_);
@@ -134,11 +134,10 @@ class Vector {
         return result;
     }
 
-    // The smaller and the larger number, as torch.minimum and torch.maximum have them: NaN if either is NaN. Of two
-    // zeros, either.
+    // The minimum and maximum, as in torch.minimum and torch.maximum: NaN if either is NaN. For two zeros, either one.
     OPWRIGHT_INLINE friend Vector min(const Vector& a, const Vector& b) { return select(a == a, lesser(a, b), a); }
     OPWRIGHT_INLINE friend Vector max(const Vector& a, const Vector& b) { return select(a == a, greater(a, b), a); }
-    // The same in one instruction: b if either is NaN.
+    // The same in one instruction, but returns b if either is NaN.
     OPWRIGHT_INLINE friend Vector lesser(const Vector& a, const Vector& b) {
         Vector result;
         Operations::lesser(result.lanes_, a.lanes_, b.lanes_);
@@ -150,7 +149,7 @@ class Vector {
         return result;
     }
 
-    // ---- Comparisons: false where a number is NaN, except != ----
+    // ---- Comparisons: false for NaN, except != ----
 
     OPWRIGHT_INLINE friend Mask operator==(const Vector& a, const Vector& b) {
         return test<&Operations::template equal<Lanes>>(a, b);
@@ -165,7 +164,7 @@ class Vector {
     OPWRIGHT_INLINE friend Mask operator>(const Vector& a, const Vector& b) { return b < a; }
     OPWRIGHT_INLINE friend Mask operator>=(const Vector& a, const Vector& b) { return b <= a; }
 
-    // a where the mask is true, else b. Both have been computed.
+    // a where the mask is true, otherwise b. Both are always computed.
     OPWRIGHT_INLINE friend Vector select(const Mask& mask, const Vector& a, const Vector& b) {
         Vector result;
         Operations::select(result.lanes_, mask.native(), a.lanes_, b.lanes_);
@@ -184,13 +183,13 @@ class Vector {
         Operations::bits(result.native(), lanes_);
         return result;
     }
-    // Rounded, where a Number cannot have them all.
+    // Converts to Number, rounding integers that it cannot represent.
     OPWRIGHT_INLINE static Vector of_integers(const Mask& integers) {
         Vector result;
         Operations::to_numbers(result.lanes_, integers.native());
         return result;
     }
-    // Without the digits after the point. What is NaN, or too large for the integers, becomes any integer.
+    // Truncates toward zero. The result for NaN and for numbers out of range is unspecified.
     OPWRIGHT_INLINE Mask integers() const {
         Mask result;
         Operations::to_integers(result.native(), lanes_);
@@ -199,19 +198,19 @@ class Vector {
 
     // ---- Between lanes ----
 
-    // Lanes 0, 2, 4 and so on of a, then those of b.
+    // Lanes 0, 2, 4, ... of a, then of b.
     OPWRIGHT_INLINE friend Vector even_lanes(const Vector& a, const Vector& b) {
         return apply<&Operations::template every_second<0, Lanes>>(a, b);
     }
-    // Lanes 1, 3, 5 and so on of a, then those of b.
+    // Lanes 1, 3, 5, ... of a, then of b.
     OPWRIGHT_INLINE friend Vector odd_lanes(const Vector& a, const Vector& b) {
         return apply<&Operations::template every_second<1, Lanes>>(a, b);
     }
-    // Lane 0 of a, lane 0 of b, lane 1 of a and so on, up to the middle.
+    // Lane 0 of a, lane 0 of b, lane 1 of a, ..., up to the middle.
     OPWRIGHT_INLINE friend Vector interleave_lower(const Vector& a, const Vector& b) {
         return apply<&Operations::template interleave<false, Lanes>>(a, b);
     }
-    // The same from the middle on.
+    // The same, starting from the middle.
     OPWRIGHT_INLINE friend Vector interleave_upper(const Vector& a, const Vector& b) {
         return apply<&Operations::template interleave<true, Lanes>>(a, b);
     }
@@ -235,7 +234,7 @@ class Vector {
         return most;
     }
 
-    // The compiler's own vector, for what is missing here.
+    // The compiler's vector type, for operations that are missing here.
     Lanes& native() { return lanes_; }
     const Lanes& native() const { return lanes_; }
 

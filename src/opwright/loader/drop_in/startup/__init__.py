@@ -1,1 +1,1 @@
-"""A folder for PYTHONPATH: Python imports its `sitecustomize` when it starts."""
+"""A folder for PYTHONPATH: Python imports its `sitecustomize` at startup."""

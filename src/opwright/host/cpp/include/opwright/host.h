@@ -3,7 +3,7 @@
 //     const auto model = opwright::Model::load("my_bundle");
 //     const std::vector<at::Tensor> outputs = model.run({image});
 //
-// What a bundle is made of, and what is checked when, is written in docs/format.md.
+// docs/reference/format.md describes what a bundle contains, and what is checked when.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,29 +31,29 @@ struct Input {
 struct Output {
     std::string name;
     at::ScalarType dtype = at::ScalarType::Undefined;
-    std::vector<std::optional<Dimension>> dims;  // empty where a size depends on the inputs
+    std::vector<std::optional<Dimension>> dims;  // nullopt for a size that depends on the inputs
 };
 
 struct LoadOptions {
-    // How many runs a package (.pt2) computes at a time; others wait. A TorchScript model has no such limit.
+    // The number of concurrent runs of a package (.pt2); further runs wait. A TorchScript model has no such limit.
     int runners = 1;
 };
 
-// A loaded bundle. Copies share it; `run` may be called from many threads at once.
+// A loaded bundle. Copies share it. `run` is thread-safe.
 class OPWRIGHT_HOST_API Model {
   public:
-    // Checks the bundle in `folder`, opens its operator libraries for the rest of the process, and loads the model.
+    // Checks the bundle in `folder`, loads its operator libraries for the lifetime of the process, and loads the model.
     // Throws Error.
     static Model load(const std::filesystem::path& folder, const LoadOptions& options = {});
 
-    // The outputs, in the order of the manifest, for `inputs` in its order. Throws Error.
+    // Runs the model. `inputs` and the returned outputs are in the order of the manifest. Throws Error.
     std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) const;
 
-    // The same for inputs by their names.
+    // The same, with inputs passed by name.
     std::vector<at::Tensor> run(const std::map<std::string, at::Tensor>& inputs) const;
 
-    // Compares every digest, and runs the goldens. Throws Error where an element is farther from its golden than the
-    // bundle tolerates; else returns the largest difference, relative to the element's scale.
+    // Verifies every digest and runs the goldens. Throws Error if an element deviates from its golden by more than the
+    // bundle's tolerance; otherwise returns the largest deviation, relative to the element's scale.
     double verify() const;
 
     const std::vector<Input>& inputs() const;

@@ -1,5 +1,5 @@
-// Whole runs: a bundle, what is asked of it, and the command line, as entries of an archive. Its files lie in bundle/;
-// `options` has the command line behind the bundle's name, an argument on each line; the others are inputs and lists.
+// Whole runs: a bundle, its inputs, and the command line, as entries of an archive. The bundle's files are in bundle/;
+// `options` contains the command line after the bundle's name, one argument per line; the others are inputs and lists.
 #include <ATen/core/Tensor.h>
 
 #include <array>
@@ -17,7 +17,7 @@
 #include "tests/fuzz/target.h"
 #include "tests/fuzz/zip.h"
 
-// All of the program but its `main`, and but the handlers of signals and of `exit`, which are the fuzzer's here.
+// The whole program except `main` and the handlers of signals and `exit`, which belong to the fuzzer here.
 #define main opwright_host_main
 #include "program/main.cpp"
 #undef main
@@ -38,7 +38,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view in_bundle = "bundle/", manifest_file = "bundle/manifest.json";
 const std::string any_digest(64, '0');
 
-// Nothing is written elsewhere.
+// Files must not be written elsewhere.
 bool stays_here(const fs::path& path) {
     if (path.is_absolute() || path.native().size() > 200 || path.native().find('\0') != std::string::npos) return false;
     for (const fs::path& part : path)
@@ -46,7 +46,7 @@ bool stays_here(const fs::path& path) {
     return true;
 }
 
-// With the size and the digest of each file where it says 0 for both.
+// Fills in the size and digest of each file for which both are 0.
 std::string with_digests(const std::string& text, const std::vector<Entry>& entries) {
     nlohmann::json whole = nlohmann::json::parse(text, nullptr, false);
     if (!whole.is_object() || !whole.contains("files") || !whole["files"].is_object()) return text;
@@ -66,10 +66,10 @@ void write_file(const fs::path& path, std::string_view bytes) {
     std::error_code error;
     if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
     const host::Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (file) host::write_all(file.number(), bytes);  // not where a folder has that name
+    if (file) host::write_all(file.number(), bytes);  // not if a folder has that name
 }
 
-// Returns the command line.
+// Writes the files, and returns the command line.
 std::string lay_out(const std::vector<Entry>& entries) {
     for (const fs::directory_entry& old : fs::directory_iterator(".")) fs::remove_all(old.path());
     std::string options;
@@ -85,7 +85,7 @@ std::string lay_out(const std::vector<Entry>& entries) {
     return "bundle\n" + options;
 }
 
-// Whatever is asked for, in little time, and without standard input.
+// Limits the requested work to a short time, without standard input.
 bool is_small(host::Options& options) {
     options.runners = std::min(options.runners, 3);
     options.threads = std::min(options.threads, 1);
@@ -118,7 +118,7 @@ std::string read_bundle(std::string_view input) {
         if (const auto error = host::error_of(Code::internal, "", run)) {
             code = static_cast<int>(error->code());
             report.failed(*error);
-            require(error->code() != Code::internal, std::string("no code of its own: ") + error->what());
+            require(error->code() != Code::internal, std::string("an error without a specific code: ") + error->what());
         }
         outcome = code == EXIT_SUCCESS ? "accepted" : name_of(static_cast<Code>(code));
         require(outcome != "unknown", "an exit code without a name");
@@ -126,7 +126,7 @@ std::string read_bundle(std::string_view input) {
         require_plain(error, {Code::usage, Code::output_unwritable});
         outcome = name_of(error.code());
     }
-    dup2(out.number(), STDOUT_FILENO);  // the report has taken it
+    dup2(out.number(), STDOUT_FILENO);  // the report took it
     return outcome;
 }
 
@@ -139,7 +139,7 @@ std::string changed_file(std::string bytes, const std::string& name, Random& ran
     if (name.ends_with(".npz")) return npz.changed(std::move(bytes), random);
     if (name.ends_with(".png") || name.ends_with(".jpg")) return changed_image(std::move(bytes), random);
     if (name.ends_with(".json")) return changed_json(std::move(bytes), none, random);
-    // What a model computes is its own affair.
+    // The host does not control what a model computes.
     if (name == "bundle/model.pt") return bytes;
     if (name.ends_with(".pt")) return changed_archive(std::move(bytes), random);
     return changed_bytes(std::move(bytes), random);

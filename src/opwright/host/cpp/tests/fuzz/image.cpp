@@ -87,7 +87,7 @@ std::string jpeg_of(const std::vector<Piece>& segments, Random& random) {
     return jpeg;
 }
 
-// The pixels of a PNG, changed as they are before they are compressed.
+// Changes the pixels of a PNG before compression.
 void change_pixels(std::string& data, Random& random) {
     std::string pixels(1 << 16, '\0');
     uLongf size = pixels.size();
@@ -102,7 +102,7 @@ void change_pixels(std::string& data, Random& random) {
     data.resize(packed);
 }
 
-// Width, height, depth, colours, interlacing.
+// Changes the width, height, depth, color type or interlacing.
 void change_header(std::string& data, Random& random) {
     constexpr std::array<uint64_t, 9> sizes{0, 1, 2, 7, 8, 9, 300, 1000000, 0x7fffffff};
     data.resize(13);

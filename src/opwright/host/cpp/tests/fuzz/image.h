@@ -1,4 +1,4 @@
-// Changes of PNG and JPEG files that leave their pieces, lengths and checksums in order.
+// Mutates PNG and JPEG files, keeping their chunks, lengths and checksums valid.
 #pragma once
 
 #include <string>

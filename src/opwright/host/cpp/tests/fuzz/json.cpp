@@ -47,7 +47,7 @@ Json any_value(Json& whole, std::span<const std::string_view> words, Random& ran
         case 9:
             return std::ldexp(1.0, static_cast<int>(random.below(2000)) - 1000);
         case 10:
-            return node(whole, random);  // a value from elsewhere
+            return node(whole, random);  // a value from elsewhere in the text
         default:
             return random.one_of(words);
     }
@@ -56,7 +56,7 @@ Json any_value(Json& whole, std::span<const std::string_view> words, Random& ran
 }  // namespace
 
 std::string changed_json(std::string text, std::span<const std::string_view> words, Random& random) {
-    constexpr size_t deepest = 200;  // writing JSON takes a place on the stack for each level
+    constexpr size_t deepest = 200;  // writing JSON uses the stack for each level
     if (random.one_in(2) || nesting_of(text) > deepest) return changed_text(std::move(text), words, random);
     Json whole = Json::parse(text, nullptr, false);
     if (whole.is_discarded()) return changed_text(std::move(text), words, random);

@@ -1,4 +1,4 @@
-// Changes of JSON that leave it JSON, most of the time, and so get deeper into a reader than bytes do.
+// Mutates JSON, mostly keeping it valid, and so gets deeper into a reader than mutated bytes do.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace opwright::fuzz {
 
 std::string changed_json(std::string text, std::span<const std::string_view> words, Random& random);
 
-// The same for one of the lines of JSON, most of the time.
+// The same for lines of JSON: mostly mutates one of them.
 std::string changed_json_lines(std::string text, std::span<const std::string_view> words, Random& random);
 
 }  // namespace opwright::fuzz

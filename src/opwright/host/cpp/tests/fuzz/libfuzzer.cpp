@@ -1,4 +1,4 @@
-// The entry points of libFuzzer. The program is one target or another by the name that it is started under.
+// The entry points of libFuzzer. The name under which the program is started selects the target.
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace {
 constexpr size_t largest_input = size_t{1} << 17;
 const Target* chosen = nullptr;
 
-// libFuzzer takes a counter that was 0 so far for a new part of the program.
+// libFuzzer treats a counter that was 0 until now as a new part of the program.
 __attribute__((section("__libfuzzer_extra_counters"))) uint8_t messages[1 << 12];
 
 }  // namespace
@@ -28,7 +28,7 @@ std::string changed_bytes(std::string bytes, Random&) {
     return bytes;
 }
 
-// Without what differs in every message: numbers, names, paths.
+// Ignores what differs in every message: numbers, names and paths.
 void note(std::string_view message) {
     if (chosen != &picture && chosen != &golden && chosen != &model && chosen != &package) return;
     constexpr std::string_view small = "abcdefghijklmnopqrstuvwxyz";
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char*** words) {
     const std::string name = std::filesystem::path(**words).filename().string();
     for (const Target* one : targets())
         if (one->name == name) chosen = one;
-    if (!chosen) fail("this program is started under the name of a target");
+    if (!chosen) fail("this program must be started under the name of a target");
     return 0;
 }
 

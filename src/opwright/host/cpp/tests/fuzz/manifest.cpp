@@ -57,19 +57,19 @@ bool leads_out(const std::string& path) {
     return path.empty() || path.front() == '/' || ("/" + path + "/").find("/../") != std::string::npos;
 }
 
-// What the rest of the host relies on.
+// Checks the invariants that the rest of the host relies on.
 void require_consistent(const host::Manifest& manifest) {
     std::vector<std::string> named = manifest.goldens;
     named.push_back(manifest.model_file);
     for (const host::Manifest::Library& library : manifest.libraries) named.push_back(library.file);
     if (manifest.host_program) named.push_back(*manifest.host_program);
-    for (const std::string& path : named) require(manifest.files.contains(path), "there is no digest for " + path);
+    for (const std::string& path : named) require(manifest.files.contains(path), "no digest for " + path);
     for (const auto& group : manifest.equal_dims)
         for (const host::Manifest::InputDim& one : group)
             require(one.input < manifest.inputs.size() && one.dim < manifest.inputs[one.input].dims.size(),
-                    "a dimension is named that does not exist");
+                    "a dimension that does not exist");
     for (const auto& [path, file] : manifest.files)
-        require(!leads_out(path), "the path " + path + " leads out of the bundle");
+        require(!leads_out(path), "the path " + path + " is outside the bundle");
 }
 
 std::string read_manifest(std::string_view input) {

@@ -1,4 +1,4 @@
-// Memory that does not suffice is an exception, as it is without sanitizers: their own operator new ends the process.
+// Throws if memory is short, as without sanitizers: their own operator new terminates the process.
 #include <cstdlib>
 #include <new>
 

@@ -51,7 +51,7 @@ void require_same(const at::Tensor& found, const at::Tensor& wanted) {
     require(found.scalar_type() == wanted.scalar_type() && found.sizes() == wanted.sizes() &&
                 std::string_view(static_cast<const char*>(found.const_data_ptr()), found.nbytes()) ==
                     std::string_view(static_cast<const char*>(wanted.const_data_ptr()), wanted.nbytes()),
-            "an array is another one once it is written and read");
+            "an array changes when it is written and read back");
 }
 
 std::string read_npy(std::string_view input) {
@@ -61,7 +61,7 @@ std::string read_npy(std::string_view input) {
     });
 }
 
-// The product of what stands between the parentheses.
+// The product of the numbers between the parentheses.
 size_t elements_in(std::string_view header) {
     const size_t open = header.find('(');
     size_t all = 1;
@@ -89,14 +89,14 @@ size_t bytes_of_element(std::string_view header) {
 
 std::string changed_npy(std::string input, Random& random) {
     if (input.size() < header_start || random.one_in(6)) return changed_bytes(std::move(input), random);
-    const size_t said = static_cast<unsigned char>(input[8]) | static_cast<unsigned char>(input[9]) << 8;
-    const size_t length = std::min(said, input.size() - header_start);
+    const size_t declared = static_cast<unsigned char>(input[8]) | static_cast<unsigned char>(input[9]) << 8;
+    const size_t length = std::min(declared, input.size() - header_start);
     std::string header = input.substr(header_start, length), data = input.substr(header_start + length);
     if (random.one_in(5))
         data = changed_bytes(data, random);
     else
         header = changed_text(header, npy_words, random);
-    // Only data of the right size is read.
+    // Only data of the correct size is read.
     const size_t size = elements_in(header) * bytes_of_element(header);
     if (!random.one_in(6) && size <= size_t{1} << 16) data.resize(size, '\1');
     std::string version = input.substr(6, 2);

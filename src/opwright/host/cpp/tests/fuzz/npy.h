@@ -1,4 +1,4 @@
-// Changes of .npy files.
+// Mutates .npy files.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace opwright::fuzz {
 
-// The data has the size that the header says, most of the time.
+// Mostly keeps the size of the data consistent with the header.
 std::string changed_npy(std::string input, Random& random);
 
 }  // namespace opwright::fuzz

@@ -14,10 +14,10 @@ std::string read_npz(std::string_view input) {
         const auto arrays = host::read_npz("the input file x.npz", input);
         host::write_npz("y.npz", {arrays.begin(), arrays.end()});
         const auto again = host::read_npz("the input file y.npz", host::read_all(host::open_to_read("y.npz").number()));
-        require(again.size() == arrays.size(), "not all arrays are there once they are written and read");
+        require(again.size() == arrays.size(), "arrays are missing after they are written and read back");
         for (const auto& [name, array] : arrays)
             require(again.contains(name) && again.at(name).sizes() == array.sizes(),
-                    "the array " + name + " is another one once it is written and read");
+                    "the array " + name + " changes when it is written and read back");
     });
 }
 

@@ -1,4 +1,4 @@
-// Command lines: an argument on each line.
+// Command lines, with one argument per line.
 #include "program/options.h"
 
 #include <algorithm>
@@ -27,10 +27,11 @@ std::string read_options(std::string_view input) {
         if (!found) return;
         require(found->top_k >= 0 && found->top_k <= 1000000 && found->repeat >= 1 && found->warm_up >= 0 &&
                     found->threads >= 0 && found->threads <= 4096 && found->runners >= 1 && found->runners <= 4096,
-                "a number out of its range");
+                "a number out of range");
         const bool is_asked = !found->inputs.empty() || !found->requests.empty();
-        require(int{found->verify} + int{is_asked} + int{found->stream} == 1, "not one thing to do");
-        require(!found->stream || (found->json == "-" && found->output.empty()), "a stream that goes elsewhere");
+        require(int{found->verify} + int{is_asked} + int{found->stream} == 1, "not exactly one mode");
+        require(!found->stream || (found->json == "-" && found->output.empty()),
+                "a stream that does not answer on standard output");
     });
 }
 

@@ -1,4 +1,4 @@
-// Command lines as text: an argument on each line.
+// Command lines as text, with one argument per line.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace opwright::fuzz {
 
-// As the host's `parse_options`.
+// Like the host's `parse_options`.
 std::optional<host::Options> parsed_options(std::string_view lines);
 
 std::string changed_options(std::string input, Random& random);

@@ -33,10 +33,10 @@ constexpr std::array<std::string_view, 22> pickle_words{"torch",
                                                         "__torch__",
                                                         "rel"};
 
-// Those that PyTorch writes or reads.
+// The operations that PyTorch writes or reads.
 constexpr std::string_view operations = "()]}.NKMJGXcqhrjQtRabse0u\x85\x86\x87\x88\x89\x80\x8a";
 
-// What stands behind an operation: so many bytes; or text, with its length before it; or two lines.
+// The size of an operation's argument: a fixed size, text after its length, or two lines.
 size_t bytes_behind(std::string_view rest) {
     const auto length = [rest](int bytes) {
         size_t value = 0;

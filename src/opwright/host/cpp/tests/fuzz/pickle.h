@@ -1,4 +1,4 @@
-// Changes of pickles that leave them sequences of operations.
+// Mutates pickles, keeping them sequences of operations.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Random choices, the same for the same seed.
+// Random choices, reproducible by seed.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class Random {
     std::mt19937_64 engine_;
 };
 
-// Changes that know nothing of what the bytes mean: libFuzzer's own, or, in a program without it, simple ones.
+// Mutations that ignore the meaning of the bytes: libFuzzer's own or, in a program without it, simple ones.
 std::string changed_bytes(std::string bytes, Random& random);
 
 }  // namespace opwright::fuzz

@@ -1,13 +1,12 @@
-// Has the host read inputs of every kind, without libFuzzer.
+// Runs the host on inputs of every kind, without libFuzzer.
 //
-//     replay CORPUS                                reads each file of each target's folder, and says what became of
-//     them replay CORPUS --mutate TARGET SEED COUNT     reads COUNT changed ones of the target, and says what became of
-//     them
-//     ... --only N                                 reads number N of them, and shows it
-//     ... --plant N                                reads one byte past the end of number N, to see that it is found
-//     replay --lines TARGET                        reads each line of standard input, and answers it with a line
+//     replay CORPUS                                reads each file in each target's folder, and counts the outcomes
+//     replay CORPUS --mutate TARGET SEED COUNT     reads COUNT mutated inputs of the target, and counts the outcomes
+//     ... --only N                                 reads number N of them, and prints it
+//     ... --plant N                                reads one byte past the end of number N, to test the detection
+//     replay --lines TARGET                        reads each line of standard input, and prints its outcome
 //
-// Meant to be built with -fsanitize=address,undefined.
+// Build it with -fsanitize=address,undefined.
 #include <sanitizer/common_interface_defs.h>
 
 #include <algorithm>
@@ -61,7 +60,7 @@ void say_where() {
 }
 
 std::string read_by(const Target& target, const std::string& input, std::optional<uint64_t> number = std::nullopt) {
-    // Exactly as large as the input, so that one byte further is one too far.
+    // Exactly as large as the input, so that reading one more byte is an error.
     const auto copy = std::make_unique<char[]>(input.size());
     std::memcpy(copy.get(), input.data(), input.size());
     if (number && number == planted && copy[input.size()] == 'x') return "planted";
@@ -71,7 +70,7 @@ std::string read_by(const Target& target, const std::string& input, std::optiona
 const Target& target_named(std::string_view name) {
     for (const Target* one : targets())
         if (one->name == name) return *one;
-    fail("there is no target " + std::string(name));
+    fail("unknown target " + std::string(name));
 }
 
 std::vector<std::pair<std::string, std::string>> inputs_in(const std::filesystem::path& folder) {
@@ -79,7 +78,7 @@ std::vector<std::pair<std::string, std::string>> inputs_in(const std::filesystem
     for (const auto& file : std::filesystem::directory_iterator(folder))
         inputs.emplace_back(file.path().string(), host::read_all(host::open_to_read(file.path().string()).number()));
     std::sort(inputs.begin(), inputs.end());
-    require(!inputs.empty(), folder.string() + " holds no inputs");
+    require(!inputs.empty(), folder.string() + " contains no inputs");
     return inputs;
 }
 
@@ -93,7 +92,7 @@ std::string mutated(const Target& target, const std::vector<std::pair<std::strin
     return input;
 }
 
-// What the host itself prints goes to standard error.
+// The host's own output goes to standard error.
 std::ostream& answers() {
     static host::DescriptorStream out(host::take_standard_output());
     return out;

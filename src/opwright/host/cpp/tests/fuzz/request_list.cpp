@@ -42,7 +42,7 @@ std::string read_request_list(std::string_view input) {
         std::set<std::string> names;
         for (const host::Request& request : host::parse_requests("list.jsonl", input)) {
             ++all;
-            require(names.insert(request.name).second, "two requests of one name");
+            require(names.insert(request.name).second, "two requests with the same name");
             if (request.error) {
                 ++refused;
                 require_plain(*request.error, {Code::input_unreadable});

@@ -70,7 +70,7 @@ std::string read_golden(std::string_view input) {
         try {
             std::vector<at::Tensor> tensors;
             host::collect_tensors(value, tensors);
-        } catch (const std::runtime_error& error) {  // of which `Model::verify` makes this one
+        } catch (const std::runtime_error& error) {  // which `Model::verify` converts to this error
             throw Error(Code::golden_differs, error.what());
         }
     });
@@ -89,9 +89,9 @@ std::string read_package(std::string_view input) {
 std::string changed_record(std::string bytes, const std::string& name, Random& random) {
     if (name.ends_with(".pkl")) return changed_pickle(std::move(bytes), random);
     if (name.ends_with(".json")) return changed_json(std::move(bytes), archive_words, random);
-    if (name.ends_with(".so")) return bytes;  // the system's loader runs it
+    if (name.ends_with(".so")) return bytes;  // the system's loader executes it
     if (name.ends_with(".py")) {
-        // Source is a program, and PyTorch's parser takes a place on the stack for each level of its brackets.
+        // Source code is nested, and PyTorch's parser uses the stack for each level of brackets.
         constexpr size_t deepest = 500;
         std::string changed = changed_text(bytes, archive_words, random);
         return nesting_of(changed) > deepest ? bytes : changed;

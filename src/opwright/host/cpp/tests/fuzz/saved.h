@@ -1,4 +1,4 @@
-// Changes of archives that PyTorch reads.
+// Mutates archives that PyTorch reads.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A folder for what a run writes.
+// A folder for the files that a run writes.
 #pragma once
 
 #include <unistd.h>
@@ -12,12 +12,12 @@
 
 namespace opwright::fuzz {
 
-// The current folder as long as this object lives; in $TMPDIR.
+// A folder in $TMPDIR that is the current folder for the lifetime of this object.
 class Scratch {
   public:
     Scratch() {
         std::string name = (std::filesystem::temp_directory_path() / "opwright-fuzz-XXXXXX").string();
-        require(mkdtemp(name.data()) && chdir(name.c_str()) == 0, "there is no folder for temporary files");
+        require(mkdtemp(name.data()) && chdir(name.c_str()) == 0, "no folder for temporary files");
         folder_ = name;
     }
     ~Scratch() {

@@ -1,4 +1,4 @@
-// Streams of requests: lines, and bytes behind them.
+// Streams of requests: lines, followed by bytes.
 #include <sys/mman.h>
 
 #include <array>

@@ -24,11 +24,12 @@ void require_plain(const Error& error, std::initializer_list<Code> codes) {
     require(std::find(codes.begin(), codes.end(), error.code()) != codes.end(),
             std::string("an error has the code ") + name_of(error.code()) + ": " + message);
     for (const char letter : message)
-        require(static_cast<unsigned char>(letter) >= 32 && letter != 127, "more than one plain line: " + message);
+        require(static_cast<unsigned char>(letter) >= 32 && letter != 127,
+                "a message that is not one plain line: " + message);
     try {
         (void)nlohmann::json(message).dump();
     } catch (const nlohmann::json::exception&) {
-        fail("a message is not UTF-8: " + message);
+        fail("a message that is not UTF-8: " + message);
     }
 }
 

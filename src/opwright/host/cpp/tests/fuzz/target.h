@@ -1,4 +1,4 @@
-// The fuzz targets: the kinds of input of the host, how each is read, and how each is changed.
+// The fuzz targets: the kinds of input of the host, and how each is read and mutated.
 #pragma once
 
 #include <initializer_list>
@@ -13,30 +13,30 @@ namespace opwright::fuzz {
 
 struct Target {
     std::string_view name;
-    // Has the host read `input`, which ends where its memory ends. Returns "accepted", or the name of the code of the
-    // host's error; ends the process where it is neither.
+    // Runs the host on `input`, which ends where its memory ends. Returns "accepted", or the name of the host's error
+    // code; terminates the process for anything else.
     std::string (*read)(std::string_view input);
-    // Another input, a little different.
+    // Returns a slightly different input.
     std::string (*changed)(std::string input, Random& random);
 };
 
 extern const Target manifest, npy, npz, picture, request_list, stream, options, golden, model, package, bundle;
 
-// All of them.
+// All targets.
 std::span<const Target* const> targets();
 
-// What libraries that were built without instrumentation say is all that shows how far an input came in them: a fuzzer
-// keeps an input with a new message. A program defines it.
+// Records a message. For libraries without instrumentation, only messages show how far an input got in them: a fuzzer
+// keeps an input with a new message. Each program defines this function.
 void note(std::string_view message);
 
-// Ends the process: `what` should never be.
+// Terminates the process, because `what` must never happen.
 [[noreturn]] void fail(const std::string& what);
 
 inline void require(bool holds, const std::string& what) {
     if (!holds) fail(what);
 }
 
-// An error has one of `codes`, and is one line of UTF-8.
+// Checks that an error has one of `codes`, and that its message is one line of UTF-8.
 void require_plain(const Error& error, std::initializer_list<Code> codes);
 
 template <typename Read>
@@ -49,7 +49,7 @@ std::string outcome_of(std::initializer_list<Code> codes, const Read& read) {
         note(error.what());
         return name_of(error.code());
     } catch (const std::exception& error) {
-        fail(std::string("it threw something else: ") + error.what());
+        fail(std::string("an unexpected exception: ") + error.what());
     }
 }
 

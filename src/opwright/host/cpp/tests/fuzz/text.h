@@ -1,4 +1,4 @@
-// Changes of text: of its words, numbers and lines.
+// Mutates text: its words, numbers and lines.
 #pragma once
 
 #include <span>
@@ -8,13 +8,13 @@
 
 namespace opwright::fuzz {
 
-// Numbers at the edges of what a reader may take them for.
+// Numbers at the limits of what a reader may accept.
 std::string edge_number(Random& random);
 
-// How many brackets are open at a time, at most.
+// The maximum nesting depth of brackets.
 size_t nesting_of(std::string_view text);
 
-// One change. `words`: what the format has a meaning for, or should have none.
+// Makes one change. `words`: words with a meaning in the format, or deliberately without one.
 std::string changed_text(std::string text, std::span<const std::string_view> words, Random& random);
 
 }  // namespace opwright::fuzz

@@ -17,11 +17,11 @@ constexpr size_t most_entries = 64, most_bytes = size_t{1} << 22;
 constexpr std::array<std::string_view, 13> name_words{".npy", "",  "../",  "/",      "..",      "a/b", "\\",
                                                       "C:",   "é", "\xff", "data/0", "version", ".so"};
 
-// How one entry is written.
+// How an entry is written.
 struct Form {
     bool compressed = false;
     bool zip64 = false;
-    // A number of the archive that is not what it should be: which of them, and what is added to it.
+    // A wrong number in the archive: its index, and what is added to it.
     size_t wrong = std::string::npos;
     uint64_t by = 0;
 };
@@ -62,7 +62,7 @@ struct Facts {
     uint64_t crc = 0, packed = 0, size = 0, start = 0;
 };
 
-// .ZIP File Format Specification, 4.3.7 and 4.3.12: what both headers of an entry begin with.
+// .ZIP File Format Specification, 4.3.7 and 4.3.12: the common start of an entry's two headers.
 void write_header(Writer& out, const Entry& entry, const Facts& facts, const Form& form, bool central) {
     constexpr uint64_t in_extra = 0xffffffff;
     out.number(central ? 0x02014b50 : 0x04034b50, 4);
@@ -92,7 +92,7 @@ void write_header(Writer& out, const Entry& entry, const Facts& facts, const For
     if (central) out.number(facts.start, 8);
 }
 
-// Returns how many numbers were written.
+// Returns the number of numbers written.
 size_t write_archive(const std::vector<Entry>& entries, const Form& form, std::string& archive) {
     Writer out(form);
     std::vector<Facts> all;

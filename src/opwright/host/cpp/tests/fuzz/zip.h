@@ -1,4 +1,4 @@
-// ZIP archives, taken apart and put together again with the checksums and sizes that they need to be read.
+// Takes ZIP archives apart, and puts them together again with valid checksums and sizes.
 #pragma once
 
 #include <functional>
@@ -16,15 +16,15 @@ struct Entry {
     std::string bytes;
 };
 
-// Empty where minizip does not read it to its end.
+// Returns nullopt if minizip does not read the archive to its end.
 std::optional<std::vector<Entry>> unzipped(std::string_view archive);
 
-// Stored, in order, and whole.
+// Stores the entries uncompressed and in order, in a valid archive.
 std::string zipped(const std::vector<Entry>& entries);
 
 using Change = std::function<std::string(std::string bytes, const std::string& name, Random& random)>;
 
-// One change: of what is in an entry, made by `change`; of the entries; or of what the archive says of them.
+// Makes one change: to an entry's content, by `change`; to the list of entries; or to the archive's metadata.
 std::string changed_zip(const std::string& archive, const Change& change, Random& random);
 
 }  // namespace opwright::fuzz

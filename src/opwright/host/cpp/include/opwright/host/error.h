@@ -1,15 +1,15 @@
-// The one exception of the host, and its codes.
+// The host's only exception class, and its error codes.
 #pragma once
 
 #include <stdexcept>
 #include <string>
 
-// The library shows nothing else.
+// The library exports nothing else.
 #define OPWRIGHT_HOST_API __attribute__((visibility("default")))
 
 namespace opwright {
 
-// What went wrong. The numbers are exit codes too, and stay what they are.
+// What went wrong. The numbers are also exit codes, and never change.
 enum class Code : int {
     internal = 1,
     usage = 2,
@@ -40,12 +40,11 @@ enum class Code : int {
     output_unwritable = 44,
 };
 
-// The name of a code, as it is written above.
+// The name of a code, as spelled above.
 OPWRIGHT_HOST_API const char* name_of(Code code);
 
-// `what()` is one line: what was wrong, what was expected. What it quotes of elsewhere is
-// made to fit: control characters, and marks that turn the direction of writing, become spaces, and bytes that are not
-// UTF-8 become question marks.
+// `what()` is one line: what was wrong and what was expected. Quoted external text is sanitized: control characters and
+// bidirectional formatting characters become spaces, and bytes that are not UTF-8 become question marks.
 class OPWRIGHT_HOST_API Error : public std::runtime_error {
   public:
     Error(Code code, const std::string& message);

@@ -1,4 +1,4 @@
-// What a bundle says of the sizes of its inputs, and of pictures that become inputs.
+// What a bundle specifies about the sizes of its inputs, and about pictures that become inputs.
 #pragma once
 
 #include <array>
@@ -7,13 +7,13 @@
 
 namespace opwright {
 
-// How many elements a dimension may have; `max` is empty where there is no end.
+// The range of a dimension's size. `max` is empty if the size is unbounded.
 struct Dimension {
     int64_t min = 0;
     std::optional<int64_t> max;
 };
 
-// How a picture becomes an input: docs/format.md says what is done.
+// How a picture is converted to an input. docs/reference/format.md describes the steps.
 struct ImageRecipe {
     int64_t resize = 0;
     int64_t crop_height = 0;
