@@ -32,11 +32,12 @@ _libc = ctypes.CDLL(None)
 _libm = ctypes.CDLL("libm.so.6") if sys.platform == "linux" else _libc
 _libc.setlocale.restype = ctypes.c_char_p
 _LC_ALL = 6
-_SIGNALS = tuple(number for number in range(1, 32) if number not in (signal.SIGKILL, signal.SIGSTOP))
+_SIGNALS = {number: signal_name(number) for number in range(1, 32) if number not in (signal.SIGKILL, signal.SIGSTOP)}
 _SIGACTION_BYTES = 256  # larger than the structure on any platform; the handler is its first field
 # Loading opens the library's file, and op.py and its samples may draw random numbers.
 _RANDOM = "PyTorch's random number generator"
 _MAY_CHANGE_IN_LOADING = ("open files", _RANDOM, "Python's random number generator")
+_SMALLEST = torch.tensor(sys.float_info.min, dtype=torch.float64)
 _CALLS = 4
 _BAD_CALLS = 3
 _MOST_SHOWN = 4
@@ -196,7 +197,7 @@ def _standard_output() -> Iterator[Callable[[], str]]:
 
 
 def _threads() -> int:
-    return len(list(Path("/proc/self/task").iterdir()))
+    return Path("/proc/self/task").stat().st_nlink - 2
 
 
 def _rounding_mode() -> int:
@@ -208,8 +209,7 @@ def _trapped_exceptions() -> int:
 
 
 def _flushes_denormals() -> bool:
-    smallest = torch.tensor(sys.float_info.min, dtype=torch.float64)
-    return sys.float_info.min / 2 == 0 or bool(smallest / 2 == 0)
+    return sys.float_info.min / 2 == 0 or bool(_SMALLEST / 2 == 0)
 
 
 @dataclass(frozen=True)
@@ -227,11 +227,11 @@ class _Action:
 
 def _actions() -> dict[str, _Action]:
     found = {}
-    for number in _SIGNALS:
-        structure = ctypes.create_string_buffer(_SIGACTION_BYTES)
+    structure = ctypes.create_string_buffer(_SIGACTION_BYTES)
+    for number, name in _SIGNALS.items():
         if _libc.sigaction(number, None, structure) == 0:
-            handler = structure.raw[: ctypes.sizeof(ctypes.c_void_p)]
-            found[signal_name(number)] = _Action(number, handler, structure.raw)
+            raw = structure.raw
+            found[name] = _Action(number, raw[: ctypes.sizeof(ctypes.c_void_p)], raw)
     return found
 
 
@@ -249,11 +249,13 @@ def _environment() -> dict[str, str]:
 
 def _files() -> dict[str, str]:
     found = {}
-    for file in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):  # the folder itself was open during the listing
-            target = str(file.readlink())
-            if target != f"/proc/{os.getpid()}/fd":
-                found[file.name] = target
+    own = f"/proc/{os.getpid()}/fd"
+    with os.scandir(own) as files:
+        for file in files:
+            with contextlib.suppress(OSError):  # the folder itself is open during the listing
+                target = str(Path(file.path).readlink())
+                if target != own:
+                    found[file.name] = target
     return found
 
 

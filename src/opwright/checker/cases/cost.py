@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.checker.cases.case import Layout
+from opwright.spec.schema import schema_of_overload
 from opwright.spec.time_limit import TimeLimitError, time_limit
 
 if TYPE_CHECKING:
@@ -120,6 +121,15 @@ def _check_parts(func: Any, args: Any) -> None:
         raise TooExpensiveError
 
 
+def _new_elements(func: Any, args: Any) -> float:
+    """The number of elements of the new tensor for which an operator such as `randn` is called; infinity for others."""
+    if func.namespace != "aten" or any(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(args)):
+        return math.inf
+    names = [argument.name for argument in schema_of_overload(func).arguments[: len(args)]]
+    is_new = "size" in names and "stride" not in names
+    return math.prod(args[names.index("size")]) if is_new else math.inf
+
+
 def _most_broadcast(args: Any) -> int:
     """The maximum number of elements of a tensor that these arguments broadcast to."""
     shapes = [leaf.shape for leaf in pytree.tree_leaves(args) if isinstance(leaf, Tensor)]
@@ -165,8 +175,10 @@ class SizeLimitAhead(_Limit):
         """Whether the arguments show that no result has too many elements."""
         if func in _JOINS:
             return bool(sum(tensor.numel() for tensor in args[0]) <= self._most)
+        if _new_elements(func, args) <= self._most:
+            return True
         is_pointwise = func.namespace == "aten" and torch.Tag.pointwise in func.tags
-        return is_pointwise and _most_broadcast(args) <= self._most
+        return (is_pointwise or func is torch.ops.aten._to_copy.default) and _most_broadcast(args) <= self._most
 
 
 class Costs:

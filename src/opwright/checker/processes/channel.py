@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import ctypes
 import hmac
 import io
 import json
@@ -46,12 +46,7 @@ class Channel:
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a message to the other end."""
-        tensors: list[Tensor] = []
-        text = json.dumps(_encoded(message, tensors)).encode()
-        file = io.BytesIO()
-        if tensors:
-            torch.save(tensors, file)
-        payload = b"".join((len(text).to_bytes(_SIZE, "little"), text, file.getbuffer()))
+        payload = _payload(message)
         signature = self._signature(self._sent, payload)
         self._sent += 1
         self._socket.sendall(b"".join((len(payload).to_bytes(_SIZE, "little"), signature, payload)))
@@ -84,7 +79,7 @@ class Channel:
         self._socket.close()
 
     def _signature(self, number: int, payload: bytes) -> bytes:
-        return hmac.new(self._key, number.to_bytes(_SIZE, "little") + payload, hashlib.sha256).digest()
+        return hmac.digest(self._key, number.to_bytes(_SIZE, "little") + payload, "sha256")
 
     def _read(self, size: int) -> bytes:
         parts = []
@@ -119,23 +114,103 @@ def connect(path: Path, key: str) -> Channel:
     return Channel(connection, key)
 
 
+class _Sent:
+    """The tensors of a message that is being written.
+
+    Attributes:
+        memory: the contents of their storages, in order; those that share a storage share its contents.
+        others: the tensors that are not a view of a storage on the CPU, such as sparse ones.
+    """
+
+    def __init__(self) -> None:
+        self.memory: list[bytes] = []
+        self.others: list[Tensor] = []
+        self._known: dict[tuple[int, int], int] = {}
+
+    def encoded(self, tensor: Tensor) -> list[Any]:
+        """`tensor` as the index of its storage and its layout, or as its index among the others."""
+        if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized:
+            self.others.append(tensor)
+            return ["other tensor", len(self.others) - 1]
+        storage = tensor.untyped_storage()
+        memory = storage.data_ptr(), storage.nbytes()
+        if memory not in self._known:
+            self._known[memory] = len(self.memory)
+            self.memory.append(ctypes.string_at(*memory) if memory[1] else b"")
+        return ["tensor", self._known[memory], *(_encoded(one, self) for one in vars(Layout.of(tensor)).values())]
+
+
+class _Received:
+    """The tensors of a message that is being read.
+
+    Args:
+        memory: the contents of their storages.
+        others: the other tensors.
+    """
+
+    def __init__(self, memory: list[memoryview], others: list[Tensor]) -> None:
+        self._storages = [_storage(one) for one in memory]
+        self._others = others
+
+    def decoded(self, at: int, layout: Layout) -> Tensor:
+        """The tensor with a layout in a storage.
+
+        Raises:
+            ForgedMessageError: the tensor exceeds the storage.
+        """
+        storage = self._storages[at]
+        size = storage.nbytes()
+        tensor = layout.view(storage)
+        if storage.nbytes() != size:  # PyTorch has made it larger
+            raise ForgedMessageError(_FORGED)
+        return tensor
+
+    def other(self, at: int) -> Tensor:
+        """One of the other tensors."""
+        return self._others[at]
+
+
+def _storage(content: memoryview) -> torch.UntypedStorage:
+    # Aligned as PyTorch aligns it: the rounding of some products depends on that.
+    made = torch.empty(len(content), dtype=torch.uint8)
+    if len(content):
+        made.copy_(torch.frombuffer(content, dtype=torch.uint8))
+    return made.untyped_storage()
+
+
+def _payload(message: dict[str, Any]) -> bytes:
+    sent = _Sent()
+    encoded = _encoded(message, sent)
+    file = io.BytesIO()
+    if sent.others:
+        torch.save(sent.others, file)
+    sizes = [len(one) for one in sent.memory]
+    text = json.dumps([encoded, sizes]).encode()
+    return b"".join((len(text).to_bytes(_SIZE, "little"), text, *sent.memory, file.getbuffer()))
+
+
 def _message(payload: bytes) -> dict[str, Any]:
-    length = int.from_bytes(payload[:_SIZE], "little")
-    text, data = payload[_SIZE : _SIZE + length], payload[_SIZE + length :]
-    tensors = torch.load(io.BytesIO(data), weights_only=True) if data else []
-    message: dict[str, Any] = _decoded(json.loads(text), tensors)
+    at = _SIZE + int.from_bytes(payload[:_SIZE], "little")
+    encoded, sizes = json.loads(payload[_SIZE:at])
+    data = memoryview(bytearray(payload[at:]))
+    memory = []
+    for size in sizes:
+        memory.append(data[:size])
+        data = data[size:]
+    others = torch.load(io.BytesIO(data), weights_only=True) if data else []
+    message: dict[str, Any] = _decoded(encoded, _Received(memory, others))
     return message
 
 
-def _encoded(value: Any, tensors: list[Tensor]) -> Any:
-    """`value` for JSON. Tensors are moved to a list; values that JSON lacks become lists of their kind and text."""
+def _encoded(value: Any, sent: _Sent) -> Any:
+    """`value` for JSON. Tensors are kept in `sent`; values that JSON lacks become lists of their kind and text."""
     match value:
         case Tensor():
-            found: Any = _encoded_tensor(value.detach(), tensors)
+            found: Any = sent.encoded(value.detach())
         case list() | tuple():
-            found = ["list" if isinstance(value, list) else "tuple", *(_encoded(one, tensors) for one in value)]
+            found = ["list" if isinstance(value, list) else "tuple", *(_encoded(one, sent) for one in value)]
         case dict():
-            found = {name: _encoded(one, tensors) for name, one in value.items()}
+            found = {name: _encoded(one, sent) for name, one in value.items()}
         case float() if not math.isfinite(value):
             found = ["float", str(value)]
         case complex():
@@ -151,36 +226,21 @@ def _encoded(value: Any, tensors: list[Tensor]) -> Any:
     return found
 
 
-def _encoded_tensor(tensor: Tensor, tensors: list[Tensor]) -> list[Any]:
-    """`tensor` as its index in the list, or as a view of an entry that has the same memory in another dtype."""
-    memory = _memory(tensor)
-    for at, known in enumerate(tensors):
-        if memory and memory == _memory(known) and known.dtype != tensor.dtype:
-            return ["view", at, *(_encoded(one, tensors) for one in vars(Layout.of(tensor)).values())]
-    tensors.append(tensor)
-    return ["tensor", len(tensors) - 1]
-
-
-def _memory(tensor: Tensor) -> int:
-    """The address of the tensor's memory; 0 if it has none."""
-    return 0 if tensor.layout != torch.strided or tensor.is_meta else tensor.untyped_storage().data_ptr()
-
-
-def _decoded(value: Any, tensors: list[Tensor]) -> Any:
+def _decoded(value: Any, received: _Received) -> Any:
     if isinstance(value, dict):
-        return {name: _decoded(one, tensors) for name, one in value.items()}
+        return {name: _decoded(one, received) for name, one in value.items()}
     if not isinstance(value, list):
         return value
     kind, *rest = value
     match kind:
         case "list" | "tuple":
-            made = [_decoded(one, tensors) for one in rest]
+            made = [_decoded(one, received) for one in rest]
             return made if kind == "list" else tuple(made)
         case "tensor":
-            return tensors[rest[0]]
-        case "view":
-            layout = Layout(*(_decoded(one, tensors) for one in rest[1:]))
-            return layout.view(tensors[rest[0]].untyped_storage())
+            at, *layout = (_decoded(one, received) for one in rest)
+            return received.decoded(at, Layout(*layout))
+        case "other tensor":
+            return received.other(rest[0])
     return _PLAIN[kind](rest[0])
 
 

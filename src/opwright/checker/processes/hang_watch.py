@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import math
 import threading
 import time
 
@@ -26,9 +27,11 @@ class HangWatch:
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
+        self._interval_s = limit_s / _LOOKS
         self._lock = threading.Lock()
         self._is_watching = False
         self._began_s = self._used_s = 0.0
+        self._ends_s = -math.inf  # when faulthandler ends the process
         threading.Thread(target=self._look, name="hang watch", daemon=True).start()
 
     def restart(self) -> None:
@@ -36,25 +39,32 @@ class HangWatch:
         with self._lock:
             self._is_watching = True
             self._began_s, self._used_s = time.monotonic(), time.process_time()
-            faulthandler.dump_traceback_later(self._limit_s, exit=True)
+            # Each postponement starts a thread, which takes longer than many steps do.
+            if self._ends_s - self._began_s < self._limit_s:
+                self._end_in(self._limit_s + self._interval_s)
 
     def stop(self) -> None:
         """End a step: there is no time limit until the next one starts."""
         with self._lock:
             self._is_watching = False
+            self._ends_s = -math.inf
             faulthandler.cancel_dump_traceback_later()
 
     def _look(self) -> None:
-        interval_s = self._limit_s / _LOOKS
         before_s = time.process_time()
         while True:
-            time.sleep(interval_s)
+            time.sleep(self._interval_s)
             used_s = time.process_time()
-            computes = used_s - before_s > _WAITING * interval_s
+            computes = used_s - before_s > _WAITING * self._interval_s
             with self._lock:
                 if self._is_watching and computes:
-                    faulthandler.dump_traceback_later(self._left_s(), exit=True)
+                    self._end_in(self._left_s())
             before_s = used_s
+
+    def _end_in(self, seconds: float) -> None:
+        """End the process, unless that is postponed."""
+        self._ends_s = time.monotonic() + seconds
+        faulthandler.dump_traceback_later(seconds, exit=True)
 
     def _left_s(self) -> float:
         """The seconds that are left for a step whose process has been computing all the time."""

@@ -258,10 +258,34 @@ def test_tensors_with_few_elements_in_total_are_joined_without_a_trial(
     monkeypatch.setattr(cost, "_faked", lambda *_: tried.append(1))
     with SizeLimitAhead(300 * 400):
         assert JOINED[name]().numel() == 300 * 400
-    assert len(tried) == 1  # zeros
+    assert not tried
     monkeypatch.undo()
     with pytest.raises(TooExpensiveError), SizeLimitAhead(300 * 400 - 1):
         JOINED[name]()
+
+
+NEW = {
+    "randn": lambda: torch.randn(20, 15, generator=torch.Generator(), dtype=torch.float64),
+    "randint": lambda: torch.randint(0, 9, (20, 15)),
+    "full": lambda: torch.full((20, 15), 2.5),
+}
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_a_new_tensor_with_few_elements_is_made_without_a_trial(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+    monkeypatch.setattr(cost, "_faked", lambda *_: tried.append(1))
+    with SizeLimitAhead(20 * 15):
+        assert NEW[name]().shape == (20, 15)
+    assert not tried
+    monkeypatch.undo()
+    with pytest.raises(TooExpensiveError), SizeLimitAhead(20 * 15 - 1):
+        NEW[name]()
+
+
+def test_tensors_on_the_meta_device_are_not_limited() -> None:
+    with SizeLimitAhead(2**20):
+        assert torch.empty(2**40, device="meta").numel() == 2**40
 
 
 def test_a_tensor_is_not_split_into_too_many() -> None:

@@ -308,22 +308,53 @@ def test_tensors_that_would_run_code_are_forged_even_if_they_are_signed(
     assert trace.exists()
     trace.unlink()
     monkeypatch.setattr(torch, "save", lambda _, file: pickle.dump([RunsCode(trace)], file))
-    ends.sender.send({"value": torch.ones(2)})
+    ends.sender.send({"value": torch.ones(2).to_sparse()})
     with pytest.raises(ForgedMessageError, match=FORGED):
         ends.receiver.receive()
     assert not trace.exists()
 
 
+FLOAT32 = ["torch", "float32"]
+
+
+def view(shape: list[Any], strides: list[Any], offset: int = 0, at: int = 0) -> list[Any]:
+    """A tensor of a message: a view of the memory number `at`."""
+    return ["tensor", at, FLOAT32, offset, ["tuple", *shape], ["tuple", *strides], False, False]
+
+
+def signed(ends: Ends, value: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any] | None:
+    """The message with this text and eight bytes of memory, as received from an end that knows the key."""
+    text = json.dumps([{"value": value}, [8]])
+    with monkeypatch.context() as patched:
+        patched.setattr(json, "dumps", lambda _: text)
+        ends.sender.send({"value": torch.ones(2)})
+    return ends.receiver.receive()
+
+
+def test_a_view_of_the_memory_of_a_message_is_received(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_same([signed(ends, view([2], [1]), monkeypatch)], [{"value": torch.ones(2)}])
+
+
 @pytest.mark.parametrize(
     "value",
-    [["torch", "save"], ["torch", "_C"], ["eval", "1"], ["tensor", 0], ["device", "nowhere"], [], [1], ["list", []]],
+    [
+        *(["torch", "save"], ["torch", "_C"], ["eval", "1"], ["device", "nowhere"], [], [1], ["list", []]),
+        *(["tensor", 0], ["other tensor", 0], view([3], [1]), view([2], [2]), view([2], [1], 1), view([2], [1], at=1)),
+        *(view([-1], [1]), view([2], [-1]), view([2**62], [2**62]), view(["2"], [1]), view([2], [1], -1)),
+    ],
+    ids=str,
 )
 def test_text_that_does_not_name_a_value_is_forged_even_if_it_is_signed(
     ends: Ends, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = json.dumps({"value": value})
-    with monkeypatch.context() as patched:
-        patched.setattr(json, "dumps", lambda _: text)
-        ends.sender.send({})
     with pytest.raises(ForgedMessageError, match=FORGED):
-        ends.receiver.receive()
+        signed(ends, value, monkeypatch)
+
+
+def test_tensors_without_a_storage_on_the_cpu_arrive_too(ends: Ends) -> None:
+    sparse, meta = torch.eye(3).to_sparse(), torch.empty(2, 3, device="meta", dtype=torch.int32)
+    received = ends.passed_on({"value": [sparse, torch.ones(2), meta]})["value"]
+    assert received[0].is_coalesced() == sparse.is_coalesced()
+    assert torch.equal(received[0].to_dense(), torch.eye(3))
+    assert torch.equal(received[1], torch.ones(2))
+    assert (received[2].shape, received[2].dtype, received[2].is_meta) == ((2, 3), torch.int32, True)
