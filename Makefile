@@ -15,7 +15,7 @@ CXX_FILES = $(wildcard $(shell git -c safe.directory='*' ls-files -co --exclude-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup programs demo test test-unit docs fuzz lint format clean
+.PHONY: help setup programs demo test test-all test-unit docs fuzz lint format clean
 
 help: ## show this list
 	@echo "opwright: describe an operator once, run it in every PyTorch runtime"
@@ -36,8 +36,11 @@ programs: setup ## build what many tests share: the host, the probe and the auto
 demo: setup ## build, check and ship one operator, and run it on photographs without Python
 	@$(BIN)/python -m examples.demo
 
-test: setup ## run all tests
+test: setup ## run the tests, except the slow ones
 	$(PYTEST)
+
+test-all: setup ## run all tests
+	$(PYTEST) --runslow
 
 test-unit: setup ## run the tests that start no compiler
 	$(PYTEST) -m "not compiles"

@@ -4,6 +4,8 @@
 environment turns those skips into failures, for a machine that is supposed to have them.
 
 `@pytest.mark.compiles` marks a test that starts a compiler; all of tests/integration is marked.
+
+`@pytest.mark.slow` marks a test that runs only with `--runslow`.
 """
 
 from __future__ import annotations
@@ -191,6 +193,10 @@ def change_root() -> list[str]:
     return _change_root()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--runslow", action="store_true", help="also run the tests that are marked as slow")
+
+
 def pytest_configure() -> None:
     # Next to the other build output, so that tests find earlier builds and do not touch the user's cache.
     os.environ.setdefault("OPWRIGHT_CACHE", str(Path(__file__).parents[1] / "build" / "test-cache"))
@@ -201,12 +207,16 @@ def pytest_configure() -> None:
     required()  # a typo in the switch stops the run before the first test
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if INTEGRATION in item.path.parents:
             item.add_marker(pytest.mark.compiles)
         for mark in item.iter_markers("needs"):
             _known(mark.args, f"the mark of {item.nodeid}")
+    slow = [] if config.getoption("--runslow") else [item for item in items if item.get_closest_marker("slow")]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
     # Run the quick tests first.
     items.sort(key=lambda item: item.get_closest_marker("compiles") is not None)
 

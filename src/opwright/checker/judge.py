@@ -87,7 +87,7 @@ class LocalJudge:
             return Outline(wanted.refusal, wanted.unknown)
         if any(tensor.is_meta for tensor in derive.tensors(list(wanted.own))):
             return Outline(own=wanted.own)
-        own = pytree.tree_map_only(Tensor, _without_numbers, wanted.own)
+        own = derive.with_tensors(wanted.own, _without_numbers)
         return Outline("", wanted.unknown, wanted.is_accurate, wanted.is_finite, own)
 
     def fault(self, case: Case, results: list[Any]) -> Failure | None:
@@ -135,9 +135,7 @@ class LocalJudge:
 
         In such places g * (b - a) and autograd's g * b - g * a differ, and both are right.
         """
-        without = expected.expected_results(
-            self._op, lambda: pytree.tree_map_only(Tensor, _without_infinities, case.plain())
-        )
+        without = expected.expected_results(self._op, lambda: derive.with_tensors(case.plain(), _without_infinities))
         if without.refusal or len(results) != len(wanted.own):
             return results
 

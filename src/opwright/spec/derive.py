@@ -212,7 +212,7 @@ def oracle(op: Op, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     Returns:
         The results, and the arguments after the call; those that the operator mutates are also results.
     """
-    precise = pytree.tree_map_only(Tensor, lambda tensor: widened(tensor.detach()), dict(arguments))
+    precise = with_tensors(dict(arguments), lambda tensor: widened(tensor.detach()))
     positional, keywords = op.spread(precise)
     return (op.hand_written_oracle or op.reference)(*positional, **keywords), precise
 
@@ -225,6 +225,20 @@ def tensors(results: Any) -> list[Tensor]:
     if not isinstance(results, (list, tuple, dict)):
         return []
     return [tensor for one in (results.values() if isinstance(results, dict) else results) for tensor in tensors(one)]
+
+
+def with_tensors(values: Any, change: Callable[[Tensor], Any]) -> Any:
+    """The arguments or results of an operator with each tensor changed; lists, tuples and dicts are new.
+
+    As `tensors`, it is called too often for pytree.
+    """
+    if isinstance(values, Tensor):
+        return change(values)
+    if isinstance(values, dict):
+        return {name: with_tensors(one, change) for name, one in values.items()}
+    if type(values) in (list, tuple):
+        return type(values)(with_tensors(one, change) for one in values)
+    return pytree.tree_map_only(Tensor, change, values) if isinstance(values, (list, tuple)) else values
 
 
 def backward_samples(forward: Op, make: Make) -> Iterator[Sample]:

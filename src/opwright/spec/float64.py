@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.spec import derive
@@ -110,7 +109,7 @@ class _InFloat64(TorchDispatchMode):
         if isinstance(kwargs.get("dtype"), torch.dtype):
             kwargs["dtype"] = self._replaced(kwargs["dtype"])
         if not (func.is_view or schema_of_overload(func).is_mutable) and self._have_coarse((args, kwargs)):
-            args, kwargs = pytree.tree_map_only(Tensor, self._widened, (args, kwargs))
+            args, kwargs = derive.with_tensors((args, kwargs), self._widened)
         made = func(*args, **kwargs)
         if _takes_dtype(func) and kwargs.get("dtype") is None and self._have_coarse(made):
             made = func(*args, **{**kwargs, "dtype": torch.float64})  # it used the default dtype

@@ -55,6 +55,7 @@ def test_the_repaired_twin_passes(name: str, monkeypatch: pytest.MonkeyPatch) ->
     assert report.passed, faults or report.failures
 
 
+@pytest.mark.slow
 @pytest.mark.needs("nvcc")
 def test_every_twin_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")

@@ -1,16 +1,17 @@
-"""The complete check of the warp, and a quick check of its gradient."""
+"""The check of the warp and of its gradient: quick, compiled, and complete."""
 
 from __future__ import annotations
 
 import pytest
 
 import opwright
-from opwright.checker.runtime_table import RUNTIME_NAMES
+from opwright.checker.runtime_table import RUNTIME_NAMES, RUNTIMES
 from tests.integration.geometry.conftest import FOLDER
 
 pytestmark = pytest.mark.usefixtures("forked")
 
 
+@pytest.mark.slow
 def test_every_runtime_passes() -> None:
     report = opwright.check(FOLDER, ops=["warp_perspective"], devices=["cpu"], seed=0)
     assert report.passed, [(cell.runtime, cell.failures) for cell in report.cells if cell.failures]
@@ -19,7 +20,15 @@ def test_every_runtime_passes() -> None:
     assert all(cell.cases > 0 for cell in report.cells)
 
 
-def test_the_gradient_passes_the_quick_check() -> None:
-    report = opwright.check(FOLDER, ops=["warp_perspective_backward"], devices=["cpu"], quick=True, seed=0)
+def test_the_warp_and_its_gradient_pass_the_quick_check() -> None:
+    ops = ["warp_perspective", "warp_perspective_backward"]
+    report = opwright.check(FOLDER, ops=ops, devices=["cpu"], quick=True, seed=0)
     assert report.passed, [(cell.op, cell.runtime, cell.failures) for cell in report.cells if cell.failures]
-    assert {cell.op for cell in report.cells if cell.status == "passed"} == {"geometry::warp_perspective_backward"}
+    assert {cell.op for cell in report.cells if cell.status == "passed"} == {f"geometry::{op}" for op in ops}
+
+
+def test_the_warp_passes_in_the_runtimes_that_compile_models() -> None:
+    runtimes = [row.name for row in RUNTIMES if not row.quick]
+    report = opwright.check(FOLDER, ops=["warp_perspective"], runtimes=runtimes, devices=["cpu"], seed=0)
+    assert report.passed, [(cell.runtime, cell.failures) for cell in report.cells if cell.failures]
+    assert {cell.runtime: cell.status for cell in report.cells} == dict.fromkeys(runtimes, "passed")

@@ -18,6 +18,7 @@ from opwright.checker.cases.case import Case
 from opwright.checker.cases.variation import generator, tensors
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
+from opwright.spec import derive
 from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _check_same_memory(subject: Subject, recorder: Recorder, case: Case, code: s
     choose = generator(subject.options.seed, case.name)
     for number in range(_SAME_MEMORY):
         named = f"{case.name} with other values ({number})"
-        before = Case(named, case.family, pytree.tree_map_only(Tensor, Tensor.clone, arguments))
+        before = Case(named, case.family, derive.with_tensors(arguments, Tensor.clone))
         if subject.is_outside(before):
             return
         try:

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Case
+from opwright.spec import derive
 from opwright.spec.difference import Goal, described, differs
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _shifted(arguments: dict[str, Any], by: int) -> dict[str, Any]:
     def shift(tensor: Tensor) -> Tensor:
         return tensor.flatten().roll(by).view(tensor.shape) if tensor.is_floating_point() else tensor
 
-    made: dict[str, Any] = pytree.tree_map_only(Tensor, shift, arguments)
+    made: dict[str, Any] = derive.with_tensors(arguments, shift)
     return made
 
 
@@ -76,5 +77,5 @@ def is_right_alone(subject: Subject, case: Case) -> bool:
 
 def copies(results: list[Any]) -> list[Any]:
     """Return copies of the results of a call."""
-    made: list[Any] = pytree.tree_map_only(Tensor, Tensor.clone, results)
+    made: list[Any] = derive.with_tensors(results, Tensor.clone)
     return made

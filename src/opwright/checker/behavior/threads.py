@@ -18,6 +18,7 @@ from opwright.checker.behavior.widest import widest, widest_variation
 from opwright.checker.cases.case import Case
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
+from opwright.spec import derive
 from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
     started = time.perf_counter()
     try:
         inputs = [shifted_case(subject, case, at).arguments for at in range(_CALLERS)]
-        alone = [copies(subject.call(pytree.tree_map_only(Tensor, Tensor.clone, given))) for given in inputs]
+        alone = [copies(subject.call(derive.with_tensors(given, Tensor.clone))) for given in inputs]
     except Exception:
         return
     once = (time.perf_counter() - started) / _CALLERS
@@ -107,7 +108,7 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
 
     def several(at: int) -> str | None:
         # Several calls in a row, compared afterwards: the more time callers spend in calls, the more calls overlap.
-        given = [pytree.tree_map_only(Tensor, Tensor.clone, inputs[at]) for _ in range(in_a_row)]
+        given = [derive.with_tensors(inputs[at], Tensor.clone) for _ in range(in_a_row)]
         try:
             results = [subject.call(arguments) for arguments in given]
             return next(

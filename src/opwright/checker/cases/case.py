@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
+
+from opwright.spec import derive
 
 
 class Family(enum.Enum):
@@ -71,7 +72,7 @@ class Case:
     def fresh(self) -> dict[str, Any]:
         """Copies of the arguments with the same layouts; tensors that share memory also share it in the copies."""
         storages: dict[int, torch.UntypedStorage] = {}
-        fresh: dict[str, Any] = pytree.tree_map_only(Tensor, lambda one: copied(one, storages), self.arguments)
+        fresh: dict[str, Any] = derive.with_tensors(self.arguments, lambda one: copied(one, storages))
         return fresh
 
     def plain(self, *, apart: bool = False) -> dict[str, Any]:
@@ -80,8 +81,8 @@ class Case:
         Args:
             apart: whether each tensor gets its own memory.
         """
-        fresh = pytree.tree_map_only(Tensor, copied, self.arguments) if apart else self.fresh()
-        plain: dict[str, Any] = pytree.tree_map_only(Tensor, _with_plain_booleans, fresh)
+        fresh = derive.with_tensors(self.arguments, copied) if apart else self.fresh()
+        plain: dict[str, Any] = derive.with_tensors(fresh, _with_plain_booleans)
         return plain
 
     def contiguous(self, *, apart: bool = False) -> Case:
@@ -96,7 +97,7 @@ class Case:
             own = tensor.clone(memory_format=torch.contiguous_format)
             return own if apart else made.setdefault(id(tensor), own)
 
-        arguments = pytree.tree_map_only(Tensor, contiguous, self.arguments)
+        arguments = derive.with_tensors(self.arguments, contiguous)
         return replace(self, name=f"{self.name}, in contiguous memory", arguments=arguments)
 
 

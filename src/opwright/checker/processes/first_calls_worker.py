@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from opwright.checker.behavior.same_call import shifted_case
 from opwright.checker.cases.case import Case, Family
@@ -25,7 +24,7 @@ from opwright.checker.processes.remote_judge import case_message
 from opwright.checker.processes.worker import job_line
 from opwright.checker.subject import Subject
 from opwright.loader.open import open_library
-from opwright.spec import library_at
+from opwright.spec import derive, library_at
 from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def _call_first(subject: Subject, line: Line, watch: HangWatch) -> None:
     """Call the operator from several threads at the same time, each with other numbers."""
     sample = subject.samples[0]
     moved = [shifted_case(subject, sample, at).arguments for at in range(_CALLERS)]
-    given = [pytree.tree_map_only(Tensor, Tensor.clone, one) for one in moved]
+    given = [derive.with_tensors(one, Tensor.clone) for one in moved]
     cases = [Case(f"{sample.name}, first caller {at}", Family.SAMPLE, one) for at, one in enumerate(given)]
     where: dict[str, Any] = {"op": subject.op.name, "device": subject.device, "repro": subject.code(sample)}
     line.tell({"event": "step", "step": f"{sample.name}: first calls, from {_CALLERS} threads", **where})
