@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import pytest
 import torch
@@ -235,3 +235,20 @@ def test_a_sample_without_a_differentiable_result_is_not_a_sample_of_the_backwar
 
 def several(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return x * y, x.long()
+
+
+class Pair(NamedTuple):
+    first: Tensor
+    second: int
+
+
+def test_tensors_are_changed_in_every_container_and_lists_are_new() -> None:
+    values = {"x": torch.ones(1), "several": [torch.ones(2), 3], "pair": (Pair(torch.ones(3), 4), None, "text")}
+    changed = derive.with_tensors(values, lambda tensor: tensor + 1)
+    tensor, number = changed["several"]
+    assert (changed["x"].tolist(), tensor.tolist(), number) == ([2.0], [2.0, 2.0], 3)
+    assert changed["several"] is not values["several"]
+    (pair, *rest) = changed["pair"]
+    assert isinstance(pair, Pair)
+    assert (pair.first.tolist(), pair.second, rest) == ([2.0] * 3, 4, [None, "text"])
+    assert values["x"] == 1

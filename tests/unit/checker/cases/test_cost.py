@@ -268,6 +268,7 @@ NEW = {
     "randn": lambda: torch.randn(20, 15, generator=torch.Generator(), dtype=torch.float64),
     "randint": lambda: torch.randint(0, 9, (20, 15)),
     "full": lambda: torch.full((20, 15), 2.5),
+    "a conversion": lambda: torch.ones(20, 15).half(),
 }
 
 

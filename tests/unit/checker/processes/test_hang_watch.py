@@ -19,6 +19,7 @@ class Machine:
         self.cores = cores
         self.now_s = 0.0
         self.end_s: float | None = None
+        self.postponed = 0
         self.has_begun = threading.Event()
         self.has_ended = threading.Event()
 
@@ -43,6 +44,7 @@ class Machine:
 
     def dump_traceback_later(self, seconds: float, *, exit: bool) -> None:  # noqa: A002  faulthandler's name
         assert exit
+        self.postponed += 1
         self.end_s = self.now_s + seconds
 
     def cancel_dump_traceback_later(self) -> None:
@@ -74,6 +76,25 @@ def test_the_limit_of_a_step_excludes_the_time_that_a_busy_machine_takes(
     machine.has_begun.set()
     assert machine.has_ended.wait(60)
     assert machine.now_s == pytest.approx(end_s, rel=0.06)
+
+
+def test_every_step_has_the_whole_limit_but_few_of_them_postpone_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, watch = watched(monkeypatch, 0.0)
+    for _ in range(1000):
+        machine.now_s += LIMIT_S / 500
+        watch.restart()
+        assert machine.end_s is not None
+        assert machine.now_s + LIMIT_S <= machine.end_s <= machine.now_s + 1.06 * LIMIT_S
+    assert machine.postponed < 50
+
+
+def test_a_step_after_a_pause_has_the_whole_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, watch = watched(monkeypatch, 0.0)
+    watch.stop()
+    assert machine.end_s is None
+    watch.restart()
+    assert machine.end_s is not None
+    assert machine.end_s >= LIMIT_S
 
 
 def test_there_is_no_time_limit_between_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The switch OPWRIGHT_REQUIRE: without it a missing tool skips a test; with it the test fails."""
+"""Which tests run: OPWRIGHT_REQUIRE makes a test fail if a tool is missing; --runslow adds the slow tests."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
 
 
-def run_tests(folder: Path, source: str, **environment: str) -> str:
+def run_tests(folder: Path, source: str, *options: str, **environment: str) -> str:
     """Runs one file of tests under the project's conftest.py, on a machine with an empty PATH."""
     shutil.copy(CONFTEST, folder)
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n  compiles\n  needs\n", encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n  compiles\n  needs\n  slow\n", encoding="utf-8")
     (folder / "test_it.py").write_text(f"import pytest\n{source}\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-ra", "-p", "no:cacheprovider", "-p", "no:xdist", str(folder)]
+    command = [sys.executable, "-m", "pytest", "-ra", "-p", "no:cacheprovider", "-p", "no:xdist", *options, str(folder)]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "OPWRIGHT"))}
     done = subprocess.run(
         command,
@@ -66,3 +66,14 @@ def test_an_unknown_name_stops_the_run(tmp_path: Path, source: str, switch: str,
     output = run_tests(tmp_path, source, OPWRIGHT_REQUIRE=switch)
     assert f"{names}; expected some of arm, chroot, clang, cmake, cuda" in output
     assert "passed" not in output
+
+
+SLOW = "@pytest.mark.slow\ndef test_a(): pass\ndef test_b(): pass"
+
+
+def test_a_slow_test_does_not_run_and_is_counted(tmp_path: Path) -> None:
+    assert "1 passed, 1 deselected" in run_tests(tmp_path, SLOW)
+
+
+def test_runslow_runs_all_tests(tmp_path: Path) -> None:
+    assert "2 passed" in run_tests(tmp_path, SLOW, "--runslow")
