@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ import pytest
 import opwright
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from opwright.checker.verdict import Report
 
 pytestmark = pytest.mark.usefixtures("forked")
@@ -33,11 +36,23 @@ def kinds_of(report: Report) -> set[str]:
     return {kind.value for kind in report.kinds}
 
 
+def params(names: Iterable[str], *, of_each_kind: int) -> list[Any]:
+    """Parameters of a test; those of traps whose kinds several earlier traps have are slow."""
+    found: Counter[str] = Counter()
+    made = []
+    for name in names:
+        kinds = EXPECTED[name]["kind"]
+        is_slow = all(found[kind] >= of_each_kind for kind in kinds)
+        made.append(pytest.param(name, marks=[pytest.mark.slow] if is_slow else []))
+        found.update(kinds)
+    return made
+
+
 # Whether a detached thread is late depends on the load of the machine.
 SCHEDULED = {"late_work"}
 
 
-@pytest.mark.parametrize("name", [name for name in EXPECTED if name not in SCHEDULED])
+@pytest.mark.parametrize("name", params([name for name in EXPECTED if name not in SCHEDULED], of_each_kind=2))
 def test_a_planted_fault_is_caught_and_its_kind_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_TRAP", "faulty")
     wanted = set(EXPECTED[name]["kind"])
@@ -49,17 +64,7 @@ def test_a_planted_fault_is_caught_and_its_kind_is_named(name: str, monkeypatch:
         assert wanted & kinds_of(checked(name))
 
 
-def _twins() -> list[Any]:
-    """All traps; the twins of those whose kinds an earlier trap has are slow."""
-    seen: set[str] = set()
-    twins = []
-    for name, trap in EXPECTED.items():
-        twins.append(pytest.param(name, marks=[pytest.mark.slow] if seen.issuperset(trap["kind"]) else []))
-        seen.update(trap["kind"])
-    return twins
-
-
-@pytest.mark.parametrize("name", _twins())
+@pytest.mark.parametrize("name", params(EXPECTED, of_each_kind=1))
 def test_the_repaired_twin_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_TRAP", "repaired")
     report = checked(name)
