@@ -20,7 +20,7 @@ def test_every_claimed_runtime_passes(name: str) -> None:
     assert all(cell.cases > 0 for cell in report.cells if cell.status == "passed")
 
 
-@pytest.mark.parametrize("name", ["cell", "sequence"])
+@pytest.mark.parametrize("name", ["cell", pytest.param("sequence", marks=pytest.mark.slow)])
 def test_training_forms_and_gradients_pass_the_quick_check(name: str) -> None:
     ops = [f"{name}_with_gates", f"{name}_with_gates_backward"]
     report = opwright.check(FOLDER, ops=ops, devices=["cpu"], quick=True, seed=0)
