@@ -213,10 +213,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.compiles)
         for mark in item.iter_markers("needs"):
             _known(mark.args, f"the mark of {item.nodeid}")
-    slow = [] if config.getoption("--runslow") else [item for item in items if item.get_closest_marker("slow")]
-    if slow:
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in slow]
+    if not config.getoption("--runslow"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
     # Run the quick tests first.
     items.sort(key=lambda item: item.get_closest_marker("compiles") is not None)
 
