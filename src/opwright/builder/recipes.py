@@ -92,11 +92,11 @@ class Recipes:
     def _contents(self, words: Sequence[str]) -> list[str]:
         """The digests of the files that flags name: a linker script, a response file, a profile."""
         named = {path for word in words for path in _PATH_IN_WORD.findall(word)}
-        named.difference_update(self.identity)  # the compilers
+        known = set(self.identity)  # among others, the compilers
         found = []
         for path in sorted(named):
             with contextlib.suppress(OSError):  # only part of a flag, or in an inaccessible folder
-                if Path(path).is_file():
+                if known.isdisjoint([path, os.path.realpath(path)]) and Path(path).is_file():
                     found.append(f"{path} {state_of(path).content}")
         return found
 

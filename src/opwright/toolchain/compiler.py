@@ -57,7 +57,7 @@ class Compiler:
         # `--version` is not used, because a cached build starts no compiler.
         statuses = [(str(path), path.stat()) for path in sorted(programs)]
         stamps = [word for path, status in statuses for word in (path, str(status.st_size), str(status.st_mtime_ns))]
-        return [*self.command, *stamps]
+        return [*map(_without_synonyms, self.command), *stamps]
 
     @property
     def _place(self) -> int:
@@ -158,6 +158,12 @@ def _named(word: str) -> list[Path]:
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     candidates = [shutil.which(word), *(shutil.which(Path(word).name, path=folder) for folder in folders)]
     return [Path(found) for found in candidates if found]
+
+
+def _without_synonyms(word: str) -> str:
+    """The file that `word` runs if that is g++, which is also called c++ (as by CMake); any other word unchanged."""
+    found = shutil.which(word)
+    return os.path.realpath(found) if found and is_gcc([found]) else word
 
 
 def _words(variable: str) -> list[str]:

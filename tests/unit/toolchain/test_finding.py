@@ -50,6 +50,22 @@ def test_a_cuda_home_without_nvcc_is_an_error(monkeypatch: pytest.MonkeyPatch, t
         compiler.find_nvcc()
 
 
+def test_two_names_of_one_gcc_have_the_same_cache_keys_but_two_compilers_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for program in ("x86_64-linux-gnu-g++-12", "clang-14"):
+        (tmp_path / program).write_text("#!/bin/sh\n")
+        (tmp_path / program).chmod(0o755)
+    for name, program in {"g++": "x86_64-linux-gnu-g++-12", "c++": "g++", "clang++": "clang-14"}.items():
+        (tmp_path / name).symlink_to(program)
+    identities = [compiler.Compiler(tmp_path / name).identity for name in ("g++", "c++", "clang++", "clang-14")]
+    assert identities[0] == identities[1]
+    # clang-14 compiles as C under its own name, and as C++ under the other.
+    assert identities[0] != identities[2] != identities[3]
+    assert compiler.Compiler(tmp_path / "c++", ("-m32",)).identity != identities[0]
+
+
 def test_the_toolkit_is_found_behind_a_wrapper(tmp_path: Path) -> None:
     wrapper = tmp_path / "bin" / "nvcc"
     wrapper.parent.mkdir()
