@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._library.custom_ops import OPDEFS
 from torch._library.simple_registry import singleton as _simple_registry
 from torch._subclasses.fake_impls import op_implementations_dict
 
@@ -70,6 +71,9 @@ def is_composite(op: Op) -> bool:
 
 def has_gradient_kernel(qualified_name: str, device: str) -> bool:
     """Whether a gradient is registered: an autograd kernel, or a composition of operators that have gradients."""
+    # The autograd kernel of torch.library.custom_op only raises an error until the author registers a gradient.
+    if (custom := OPDEFS.get(qualified_name)) is not None:
+        return custom._backward_fn is not None
     keys = ("Autograd", f"Autograd{device.upper()}", _COMPOSITE)
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(qualified_name, key) for key in keys)
 

@@ -123,6 +123,36 @@ def test_features_that_an_external_operator_lacks_are_named(tmp_path: Path) -> N
     assert report.passed
 
 
+CUSTOM_OP = """
+import torch
+from torch import Tensor
+
+@torch.library.custom_op("own_custom_op::scale", mutates_args=())
+def scale(x: Tensor, factor: float) -> Tensor:
+    return torch.from_numpy(x.numpy() * factor)
+"""
+REGISTERED = """
+scale.register_fake(lambda x, factor: torch.empty_like(x))
+scale.register_autograd(
+    lambda ctx, grad: (grad * ctx.factor, None),
+    setup_context=lambda ctx, inputs, output: setattr(ctx, "factor", inputs[1]),
+)
+"""
+
+
+@pytest.mark.parametrize("lacks", [True, False])
+def test_a_custom_op_lacks_what_its_author_has_not_registered(tmp_path: Path, *, lacks: bool) -> None:
+    (tmp_path / "own_custom_op.py").write_text(CUSTOM_OP + ("" if lacks else REGISTERED))
+    described = OWN.format(namespace="own_custom_op").replace('sources=["cpu.cpp"]', 'imports=["own_custom_op"]')
+    path = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n"
+    domain = "\n@scale.domain\ndef _(x, factor):\n    return x.is_contiguous() and x.is_floating_point()\n"
+    (tmp_path / "op.py").write_text(path + described + domain)
+    report = opwright.check(tmp_path, runtimes=["eager", "autograd", "compile", "script"], quick=True, seed=0)
+    lacking = "lacking" if lacks else "passed"
+    assert report.kinds == set(), report.to_json()
+    assert statuses(report) == {"eager": "passed", "autograd": lacking, "compile": lacking, "script": "passed"}
+
+
 def test_nothing_can_be_added_to_an_external_operator(tmp_path: Path) -> None:
     own(tmp_path, "library")
     with (tmp_path / "op.py").open("a") as file:

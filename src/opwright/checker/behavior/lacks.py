@@ -17,10 +17,11 @@ from opwright.loader.kernels import has_fake_kernel, has_kernel
 if TYPE_CHECKING:
     from opwright.checker.subject import Subject
 
-# The errors that PyTorch raises if native code reads the memory of a tensor that has none.
-_READS_MEMORY = re.compile(
+# The errors that PyTorch raises if native code reads the memory of a tensor that has none, and in place of the fake
+# kernel of a torch.library.custom_op.
+_HAS_NO_FAKE_KERNEL = re.compile(
     r"data pointer|data_ptr|doesn't have storage|does not have storage|data is not allocated yet"
-    r"|Cannot call \w+\(\) on tensor with symbolic"
+    r"|Cannot call \w+\(\) on tensor with symbolic|There was no fake impl registered"
 )
 
 
@@ -58,5 +59,5 @@ def runs_on_fake_tensors(subject: Subject) -> bool:
         return False
     except Exception as error:
         # A kernel for all devices that reads memory directly instead of calling other operators.
-        return _READS_MEMORY.search(str(error)) is None
+        return _HAS_NO_FAKE_KERNEL.search(str(error)) is None
     return True
