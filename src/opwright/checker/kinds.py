@@ -129,8 +129,8 @@ _DIAGNOSES = {
     ),
     Kind.REFERENCE: Diagnosis(
         "the description in op.py is wrong",
-        "the reference, the oracle or the samples raise an error or return a value that no operator can return, or "
-        "autograd does not track the reference",
+        "the reference, the oracle or the samples raise an error, end the process or return a value that no operator "
+        "can return, or autograd does not track the reference",
         "run the repro and fix op.py: all results are compared with its reference",
         elsewhere="run the repro and fix op.py: all results are compared with its reference",
     ),

@@ -125,6 +125,41 @@ def test_empty_samples_are_a_fault_of_the_description(report: Any) -> None:
     assert not report.passed
 
 
+ENDS = """
+import os, signal
+
+@library.op(differentiable=())
+def ends(x: Tensor) -> Tensor:
+    if x.shape[0] == 2:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return x + 1
+
+@ends.samples
+def _(make):
+    print("drawn")
+    yield make.randn(make.size(4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("called", "case"),
+    [
+        ("", "sample 1, size 1 as 2"),  # in the process that judges, which runs the reference before the operator
+        ("@ends.domain\ndef _(x):\n    return ends.reference(x) is not None\n", "before the first case"),
+    ],
+)
+def test_a_reference_that_ends_its_process_is_a_fault_of_the_description(
+    describe: Describe, called: str, case: str
+) -> None:
+    (cell,) = opwright.check(describe(ENDS + called), runtimes=["eager"], quick=True, seed=0).cells
+    (failure,) = cell.failures
+    assert (failure.kind, failure.case) == (Kind.REFERENCE, case)
+    assert failure.got == "the process that runs the reference was terminated by SIGSEGV"
+    assert failure.expected == "a reference that returns a result or raises"
+    assert "drawn" in failure.detail
+    assert '"event"' not in failure.detail
+
+
 def test_the_same_seed_produces_the_same_report(report: Any, library: Library) -> None:
     again = opwright.check(library, runtimes=["host-aoti", "trace", "script", "vmap"], quick=True, seed=5)
     results = [[dataclasses.replace(cell, seconds=0) for cell in given.cells] for given in (report, again)]

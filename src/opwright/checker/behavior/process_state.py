@@ -57,7 +57,8 @@ def check_process_state(subject: Subject, recorder: Recorder) -> None:
         changes.pop(what, None)
     _report(recorder, "loading the library", changes, "\n".join(opening_code(subject.op)))
     restore(before)
-    recorder.begin("search for variations of the samples")  # it runs the reference, which may take time
+    # It runs the reference, which may take time.
+    recorder.begin("search for variations of the samples", crash=Kind.REFERENCE)
     bad = [case for case in subject.varied if case.family in (Family.BAD_RANK, Family.BAD_DTYPE)][:_BAD_CALLS]
     for case in (*subject.samples, *bad):
         code = subject.code(case)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import ForgedMessageError
-from opwright.checker.processes.served_process import ending, exceeded_limit_s, kind_of_ending, served_process
+from opwright.checker.processes.served_process import exceeded_limit_s, kind_of_ending, served_process
 from opwright.checker.verdict import Failure
+from opwright.toolchain.signals import ending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

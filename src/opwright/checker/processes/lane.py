@@ -12,6 +12,7 @@ from opwright.checker.verdict import Cell, Failure
 from opwright.errors import LoadError
 from opwright.toolchain.fork_server import PLAIN
 from opwright.toolchain.run import run
+from opwright.toolchain.signals import ending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,11 +98,12 @@ class _Judge:
 def _died(job: Job, judge: _Judge, completed: Completed) -> Cell:
     """The cell during which a judge died, because the reference ended its process."""
     op, runtime, device = job.cells[len(judge.cells)]
-    lines = [line for line in completed.output.splitlines() if line and read(line) is None]
+    # Not splitlines, which also splits after the mark of an event.
+    lines = [line for line in completed.output.split("\n") if line and read(line) is None]
     failure = Failure(
         Kind.REFERENCE,
         judge.step,
-        got=f"the process that runs the reference exited with code {completed.exit_code}",
+        got=f"the process that runs the reference {ending(completed.exit_code)}",
         expected="a reference that returns a result or raises",
         detail="\n".join(lines)[-2000:],
     )

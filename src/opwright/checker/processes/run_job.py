@@ -13,13 +13,14 @@ from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import ForgedMessageError
 from opwright.checker.processes.first_calls import check_first_calls
 from opwright.checker.processes.reproduction import complete
-from opwright.checker.processes.served_process import ending, exceeded_limit_s, kind_of_ending, served_process
+from opwright.checker.processes.served_process import exceeded_limit_s, kind_of_ending, served_process
 from opwright.checker.processes.tool_log import ToolLog
 from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.sanitize import report_in
 from opwright.checker.verdict import Cell, Failure, not_run_cell
 from opwright.errors import LoadError
 from opwright.toolchain.fork_server import PLAIN
+from opwright.toolchain.signals import ending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -323,15 +324,18 @@ def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: floa
         if headline
         else Kind.HANG
         if limit_s
-        else kind_of_ending(exit_code, output, Kind(step.get("crash", Kind.CRASH.value)))
+        # Before its first step, a cell draws samples, which runs the reference.
+        else kind_of_ending(exit_code, output, Kind(step.get("crash", Kind.REFERENCE.value)))
     )
-    ended = f"not finished after {limit_s:g} s" if limit_s else f"the process {ending(exit_code)}"
+    is_of_reference = kind is Kind.REFERENCE
+    process = "the process that runs the reference" if is_of_reference else "the process"
+    ended = f"not finished after {limit_s:g} s" if limit_s else f"{process} {ending(exit_code)}"
     return Failure(
         kind,
         case=step.get("step", "before the first case" if step else "while the library was being opened"),
         repro=step.get("repro", ""),
         got=headline or ended,
-        expected="a result, or an error",
+        expected="a reference that returns a result or raises" if is_of_reference else "a result, or an error",
         detail=report or _ends(output.strip()),
     )
 

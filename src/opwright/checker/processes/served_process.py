@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import Channel, listen
 from opwright.toolchain.run import Completed, TimeLimit, run
-from opwright.toolchain.signals import signal_name
 from opwright.toolchain.socket_folder import socket_folder
 
 if TYPE_CHECKING:
@@ -124,15 +123,6 @@ def exceeded_limit_s(job: Job, completed: Completed, output: str) -> float | Non
     return job.step_limit_s if _TOO_LONG.search(output) else None
 
 
-def ending(exit_code: int) -> str:
-    """How a process ended, as text to follow "the process"."""
-    if exit_code >= 0:
-        return f"exited with code {exit_code}"
-    if exit_code == -signal.SIGKILL:
-        return "was terminated by SIGKILL from outside, as when memory runs out"
-    return f"was terminated by {signal_name(-exit_code)}"
-
-
 def kind_of_ending(exit_code: int, output: str, inaccessible: Kind = Kind.CRASH) -> Kind:
     """The kind of fault shown by a process that ends during a call.
 
@@ -140,8 +130,11 @@ def kind_of_ending(exit_code: int, output: str, inaccessible: Kind = Kind.CRASH)
         exit_code: its exit code; negative for a signal.
         output: its output.
         inaccessible: the kind if it accessed inaccessible memory. `Kind.RACE` also explains a corrupted heap and any
-            other signal of the process itself, because the same calls in sequence did not end it.
+            other signal of the process itself, because the same calls in sequence did not end it. `Kind.REFERENCE`
+            also explains an exit, because no operator had been called.
     """
+    if inaccessible is Kind.REFERENCE and exit_code != -signal.SIGKILL:
+        return Kind.REFERENCE
     if exit_code >= 0:
         return Kind.EXIT
     if inaccessible is Kind.RACE and exit_code != -signal.SIGKILL:

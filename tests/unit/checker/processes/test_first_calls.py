@@ -9,8 +9,9 @@ import pytest
 from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.first_calls import check_first_calls
-from opwright.checker.processes.served_process import ending, kind_of_ending
+from opwright.checker.processes.served_process import kind_of_ending
 from opwright.checker.processes.verdicts import Verdicts
+from opwright.toolchain.signals import ending
 from tests.interpreter import python
 
 if TYPE_CHECKING:

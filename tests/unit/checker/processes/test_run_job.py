@@ -19,13 +19,13 @@ from opwright.checker.processes.run_job import (
     _Progress,
     run_job,
 )
-from opwright.checker.processes.served_process import ending
 from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.run_cells import PRELOADED
 from opwright.checker.verdict import Cell, Failure
 from opwright.errors import LoadError
 from opwright.toolchain.fork_server import fork_server
 from opwright.toolchain.run import Completed
+from opwright.toolchain.signals import ending
 from tests.unit.checker.conftest import RecordingWatcher
 
 if TYPE_CHECKING:
@@ -344,7 +344,25 @@ def test_a_kill_from_outside_is_not_attributed_to_the_step() -> None:
     assert killed.kind is Kind.CRASH
     assert killed.got == "the process was terminated by SIGKILL from outside, as when memory runs out"
     assert _failure({"step": "sample 1", "crash": "freed-memory"}, -11, "", None).kind is Kind.FREED
-    assert _failure({"event": "begin"}, -11, "", None).case == "before the first case"
+
+
+@pytest.mark.parametrize("step", [{"event": "begin"}, {"step": "search", "crash": "reference"}])
+@pytest.mark.parametrize(
+    ("exit_code", "words"),
+    [(-11, "was terminated by SIGSEGV"), (-8, "was terminated by SIGFPE"), (3, "exited with code 3")],
+)
+def test_a_process_that_ends_before_it_calls_the_operator_is_the_fault_of_the_reference(
+    step: dict[str, str], exit_code: int, words: str
+) -> None:
+    ended = _failure(step, exit_code, "", None)
+    assert ended.kind is Kind.REFERENCE
+    assert ended.case == step.get("step", "before the first case")
+    assert (ended.got, ended.expected) == (
+        f"the process that runs the reference {words}",
+        "a reference that returns a result or raises",
+    )
+    killed = _failure(step, -9, "", None)
+    assert (killed.kind, killed.got[:12]) == (Kind.CRASH, "the process ")
 
 
 def test_a_process_that_ends_before_the_first_cell_was_opening_the_library() -> None:
