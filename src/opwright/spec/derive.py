@@ -39,7 +39,7 @@ def python_kernel(op: Op, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def fake(op: Op) -> Callable[..., Any]:
     """The fake kernel: the author's, or the reference on fake tensors."""
-    make_empty = _laid_out(op, op.hand_written_fake or composite(op))
+    make_empty = _laid_out(op, op.hand_written_fake or _without_discarded_sizes(composite(op)))
 
     def run_on_one_device(*args: Any, **kwargs: Any) -> Any:
         # PyTorch also calls this if only some arguments are on the meta device; the others' values would be ignored.
@@ -53,6 +53,29 @@ def fake(op: Op) -> Callable[..., Any]:
         return make_empty(*args, **kwargs)
 
     return run_on_one_device
+
+
+def _without_discarded_sizes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, a reference on fake tensors; PyTorch forgets sizes that depend on values and that no result has.
+
+    PyTorch calls such a size an unbacked symbol, and requires that a result has each one that a fake kernel creates.
+    """
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        mode = torch._guards.detect_fake_mode(tensors((args, kwargs)))
+        shapes = mode.shape_env if mode else None
+        if shapes is None:
+            return function(*args, **kwargs)
+        from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+        earlier = set(shapes.pending_fresh_unbacked_symbols)
+        results = function(*args, **kwargs)
+        kept = earlier.union(*map(free_unbacked_symbols, tensors(results)))
+        pending = shapes.pending_fresh_unbacked_symbols
+        pending[:] = [symbol for symbol in pending if symbol in kept]
+        return results
+
+    return run
 
 
 def composite(op: Op) -> Callable[..., Any]:

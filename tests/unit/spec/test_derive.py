@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols
 
 import opwright
 from opwright.spec import Make, Op, derive
@@ -184,6 +185,26 @@ def test_a_hand_written_fake_replaces_the_derived_one() -> None:
     assert derive.fake(op)(torch.ones(2)).tolist() == [1, 1]
     op.fake(torch.zeros_like)
     assert derive.fake(op)(torch.ones(2)).tolist() == [0, 0]
+
+
+def test_the_derived_fake_kernel_discards_sizes_that_no_result_has() -> None:
+    def total_of_positive(x: Tensor) -> Tensor:
+        return x[x > 0].sum() + x
+
+    def positive(x: Tensor) -> Tensor:
+        return x[x > 0][: x[x < 0].numel()]
+
+    shapes = ShapeEnv()
+    mode = FakeTensorMode(shape_env=shapes)
+    with mode:
+        x = torch.ones(5)
+        derive.fake(described(total_of_positive))(x)
+        assert shapes.pending_fresh_unbacked_symbols == []
+        first = x.nonzero()
+        (made,) = derive.tensors(derive.fake(described(positive))(x))
+        # PyTorch raises an error if a pending size is in no result.
+        assert set(shapes.pending_fresh_unbacked_symbols) == free_unbacked_symbols(first) | free_unbacked_symbols(made)
+        assert free_unbacked_symbols(made)
 
 
 def test_a_fake_kernel_rejects_tensors_on_several_devices() -> None:

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.checker.cases.case import Layout
+from opwright.checker.cases.variation import is_integer
 from opwright.spec.schema import schema_of_overload
 from opwright.spec.time_limit import TimeLimitError, time_limit
 
@@ -331,9 +332,7 @@ def _numbers(leaf: Any) -> list[int | float]:
     """The numbers in an argument that may be sizes: itself, or the largest of an integer tensor."""
     if isinstance(leaf, (int, float)):
         return [leaf]
-    if not isinstance(leaf, Tensor) or leaf.is_meta or not leaf.numel():
-        return []
-    if leaf.is_floating_point() or leaf.is_complex() or leaf.dtype == torch.bool:
+    if not isinstance(leaf, Tensor) or leaf.is_meta or not leaf.numel() or not is_integer(leaf):
         return []
     return [int(leaf.to(torch.int64).max())]
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Family
-from opwright.checker.cases.variation import Variation, tensors
+from opwright.checker.cases.variation import Variation, is_integer, tensors
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from opwright.spec.schema import Parameter
 
 _INTEGERS = (0, 1, -1, 2, -2, 3, 4, 5, 8)
+# If the integer is a size, parallel_for splits the results.
+_MANY = 70001
 # Beyond 32 bits, and at the limits of 64 bits: a kernel that stores them in an int truncates them.
 _EXTREMES = (2**31, 2**32, 2**32 + 1, -(2**31) - 1, 2**63 - 1, -(2**63))
 # These suit dimensions in any order, sizes and strides.
@@ -46,6 +48,8 @@ def options(op: Op, case: Case) -> Iterator[Variation]:
         value = case.arguments[parameter.name]
         seen: list[Any] = [value]
         for other in _others(op, parameter, value, literals, case):
+            if _is_wanted(op, parameter) and len(other) != len(value):
+                continue  # autograd always passes a flag for each gradient
             if not any(_same(other, one) for one in seen):
                 seen.append(other)
                 yield given(parameter.name, other)
@@ -82,6 +86,11 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
+def _is_wanted(op: Op, parameter: Parameter) -> bool:
+    """Whether a parameter of a backward operator tells which gradients to compute."""
+    return bool(op.gradients_of) and parameter is op.parameters[-1] and parameter.type == "List[bool]"
+
+
 def _others(op: Op, parameter: Parameter, value: Any, literals: dict[type, list[Any]], case: Case) -> Iterator[Any]:
     kind = parameter.type
     if kind.startswith("Optional["):
@@ -95,12 +104,22 @@ def _others(op: Op, parameter: Parameter, value: Any, literals: dict[type, list[
             yield from _tensors_like(case)
             yield from _results(op, case)
     else:
+        if kind == "int":
+            yield from _integers_in(case)
         yield from _SCALARS.get(kind, _nothing)(value, literals)
 
 
 def _integers(value: Any, literals: dict[type, list[Any]]) -> Iterable[Any]:
     around = () if value is None else (value - 1, value + 1, -value, 2 * value)
-    return (*around, *_INTEGERS, *literals.get(int, ()), *_EXTREMES)
+    return (*around, *_INTEGERS, *literals.get(int, ()), _MANY, *_EXTREMES)
+
+
+def _integers_in(case: Case) -> Iterator[int]:
+    """Yield an ordinary, the least and the greatest element of each integer tensor: an option may be such an index."""
+    for _, tensor in tensors(case.arguments):
+        if is_integer(tensor) and tensor.numel() and not tensor.is_meta:
+            numbers = tensor.flatten().to(torch.int64)  # PyTorch has no minimum for other unsigned integers than bytes
+            yield from (int(one) for one in (numbers[0], numbers.min(), numbers.max()))
 
 
 def _floats(value: Any, literals: dict[type, list[Any]]) -> Iterable[Any]:

@@ -83,7 +83,7 @@ def varied(op: Op, given: list[Case], device: str, options: Options, costs: Cost
         *(case for at in chosen for case in _others(op, given[at], options)),
         *resizer.fewest(others),
         *(case for at in others for case in _made(unequal(given[at]), given[at])),
-        *(case for at in rest for case in _made(other_options(op, given[at]), given[at])),
+        *(case for at in others for case in _made(_options_of_others(op, given[at], options), given[at])),
         *(case for other in dtypes for case in _numbers_in_dtype(op, other, given[smallest[0]], options)),
         *_large_with_bad_integers(sizes, options),
         *_far(given[smallest[0]], op),
@@ -129,7 +129,8 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options, costs
         if case.name not in seen and costs.is_affordable(case.arguments):
             seen.add(case.name)
             yield case
-    for case in combined(op, chosen, _QUICK_COMBINED if options.quick else _COMBINED, options.seed):
+    few = [given[at] for at in smallest if elements_in(given[at].arguments) <= _FEW_ELEMENTS] or chosen
+    for case in combined(op, few, _QUICK_COMBINED if options.quick else _COMBINED, options.seed):
         if costs.is_affordable(case.arguments, _MOST_COMBINED_ELEMENTS):
             yield case
 
@@ -141,10 +142,13 @@ def limits(op: Op, given: list[Case], device: str, options: Options, costs: Cost
     resizer = Resizer(op, given, device, options)
     for at in smallest[:1] if options.quick else few or smallest[:1]:
         tried = list(size_limits(op, at, resizer.slots, costs, device, options.seed))
-        integers = _made(integer_limits(given[at], costs), given[at])
-        for case in (*resizer.with_sizes([at], tried), *integers):
-            if costs.is_affordable(case.arguments):
-                yield case
+        integers = list(integer_limits(given[at], costs))
+        # A product of a large option and the number of an element may overflow.
+        split = [case for case in resizer.split(at) if costs.accepts(case.arguments) is not False] if integers else []
+        cases = itertools.chain(
+            resizer.with_sizes([at], tried), *(_made(integers, base) for base in (given[at], *split))
+        )
+        yield from (case for case in cases if costs.is_affordable(case.arguments))
 
 
 def _numbers_with_options(op: Op, sample: Case, options: Options) -> Iterator[Case]:
@@ -181,6 +185,12 @@ def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
         shared(op, case),
     ):
         yield from _made(_some(op, case, list(variations), options), case)
+
+
+def _options_of_others(op: Op, case: Case, options: Options) -> list[Variation]:
+    """The options of a sample that is not varied otherwise; a random few in a quick check."""
+    found = list(other_options(op, case))
+    return choice(options.seed).sample(found, min(len(found), _QUICK_ALONE)) if options.quick else found
 
 
 def _numbers_in_dtype(op: Op, case: Case, smallest: Case, options: Options) -> Iterator[Case]:
@@ -233,7 +243,7 @@ def _inside(op: Op, case: Case, variations: list[Variation]) -> list[Variation]:
 
 
 def _some(op: Op, case: Case, variations: list[Variation], options: Options) -> Iterable[Variation]:
-    """Return all `variations`, or in a quick check some of them: those of all tensors together, and random others.
+    """Return all `variations`, or in a quick check some of them: those of all tensors of a kind, and random others.
 
     If a variation of all tensors together is outside the domain, as with NaN, one tensor for which it is inside gets it
     alone. A mask gets all of its few variations: among those of other tensors, a random choice would miss most of them.
@@ -244,7 +254,8 @@ def _some(op: Op, case: Case, variations: list[Variation], options: Options) -> 
     inside = _inside(op, case, variations)
     masks = [path for path, tensor in tensors(case.arguments) if tensor.dtype == torch.bool]
     of_masks = [one for one in inside if one.argument in masks and one.family is Family.EDGE]
-    first = [*(one for one in inside if one.what.startswith(_ALL)), *of_masks]
+    of_all = [one for one in inside if one.what.startswith(_ALL) or one.is_of_only_tensor]
+    first = [*of_all, *(one for one in of_masks if one not in of_all)]
     alone = {one.family for one in inside} - {one.family for one in first}
     for family in sorted(alone, key=lambda one: one.value):
         found = [one for one in inside if one.family is family]

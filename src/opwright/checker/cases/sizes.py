@@ -107,7 +107,7 @@ class Resizer:
         elsewhere = []
         for slot in self.slots:
             # Separate for each sample: the size that splits the range of a small one is too large for the others.
-            split = dict.fromkeys(-(-_SPLIT_ELEMENTS * max(slot.default, 1) // count) | 1 for count in elements)
+            split = dict.fromkeys(_splitting(slot, count) for count in elements)
             large = (*split,) if quick else (*split, SPLIT_ROWS)
             tried = [{slot: size} for size in (*(_QUICK_SIZES if quick else _SIZES), *large)]
             made = list(self.with_sizes(chosen, tried))
@@ -130,6 +130,11 @@ class Resizer:
             others = {other: min(other.default, _SMALL) for other in self.slots if other.default > _SMALL}
             tried = [{**others, slot: size} for width in sorted(widths) for size in launch_sizes(width)]
             yield from self.with_sizes([at], tried, _MOST_ELEMENTS_ON_A_GPU)
+
+    def split(self, at: int) -> Iterator[Case]:
+        """Yield sample `at` with each size in turn so large that threads split the elements."""
+        count = max(elements_in(self._given[at].arguments), 1)
+        return self.with_sizes([at], [{slot: _splitting(slot, count)} for slot in self.slots])
 
     def deepest(self, at: int) -> Iterator[Case]:
         """Yield sample `at` with enough elements that recursing from each to the next overflows the stack."""
@@ -172,6 +177,11 @@ class Resizer:
         count = _QUICK_SIZE_PAIRS if self._options.quick else _SIZE_PAIRS
         for _ in range(count if len(self.slots) > 1 else 0):
             yield dict(zip(choose.sample(self.slots, 2), choose.sample(some, 2), strict=True))
+
+
+def _splitting(slot: SizeSlot, count: int) -> int:
+    """The size with which threads split the elements of a sample that has `count` of them with its own size."""
+    return -(-_SPLIT_ELEMENTS * max(slot.default, 1) // count) | 1
 
 
 def _shapes_of(arguments: dict[str, Any]) -> list[torch.Size]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from opwright.checker.cases.case import Family
-from opwright.checker.cases.variation import Arguments, Change, Variation, generator, replaced, tensors
+from opwright.checker.cases.variation import Arguments, Change, Variation, generator, is_integer, replaced, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,7 +46,8 @@ def contents(case: Case, seed: int, numbers: Sequence[float] = (), *, each: bool
             if len(paths) > 1:
                 yield Variation(f"all tensors {what}", family, _changing(paths, content, seed, case.name, what))
             for path in alone:
-                yield Variation(f"{path} {what}", family, _changing([path], content, seed, case.name, what), path)
+                change = _changing([path], content, seed, case.name, what)
+                yield Variation(f"{path} {what}", family, change, path, is_of_only_tensor=len(paths) == 1)
         for number in limits:
             if holds in _PLACED and _PLACED[holds].takes(number):
                 what, placed = f"with the number {number:g}", _PLACED[holds]
@@ -82,10 +83,6 @@ def _is_floating(tensor: Tensor) -> bool:
 
 def _is_complex(tensor: Tensor) -> bool:
     return tensor.is_complex()
-
-
-def _is_integer(tensor: Tensor) -> bool:
-    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
 def _is_boolean(tensor: Tensor) -> bool:
@@ -185,6 +182,7 @@ _FLOATING: dict[str, tuple[Family, Content]] = {
     "half zero": (Family.EDGE, lambda x, g: x * (torch.rand(x.shape, generator=g) < 1 / 2).to(x)),
     "sorted": (Family.EDGE, _ordered(descending=False)),
     "sorted, largest first": (Family.EDGE, _ordered(descending=True)),
+    "of small integers, sorted": (Family.EDGE, lambda x, _: (2 * x).round().view(-1).sort().values.view(x.shape)),
     "with rows of zero": (Family.EDGE, _rows(0.0, -1)),
     **{f"with {name}": (Family.SPECIAL, _sprinkled(*numbers)) for name, numbers in _SPECIAL.items()},
     "with denormals and signed zeros": (Family.SPECIAL, _denormal),
@@ -241,6 +239,10 @@ def _negated(x: Tensor, _: torch.Generator) -> Tensor:
     return -x if torch.iinfo(x.dtype).min < 0 else x
 
 
+def _centered(x: Tensor, _: torch.Generator) -> Tensor:
+    return x - x.view(-1).median() if torch.iinfo(x.dtype).min < 0 else x
+
+
 def _raised(number: int) -> Content:
     def add(x: Tensor, _: torch.Generator) -> Tensor:
         highest = torch.iinfo(x.dtype).max - number
@@ -253,6 +255,7 @@ _INTEGER: dict[str, tuple[Family, Content]] = {
     "zero": (Family.INTEGER, lambda x, _: torch.zeros_like(x)),
     "one": (Family.INTEGER, lambda x, _: torch.ones_like(x)),
     "times -1": (Family.INTEGER, _negated),
+    "of both signs": (Family.INTEGER, _centered),
     "with one -1": (Family.INTEGER, lambda x, g: _single(-1)(x, g) if torch.iinfo(x.dtype).min < 0 else x),
     "with one past the largest": (Family.INTEGER, _one_past),
     "with one that is far too large": (
@@ -291,7 +294,7 @@ _BOOLEAN: dict[str, tuple[Family, Content]] = {
 _TABLES: tuple[tuple[Callable[[Tensor], bool], dict[str, tuple[Family, Content]]], ...] = (
     (_is_floating, _FLOATING),
     (_is_complex, _COMPLEX),
-    (_is_integer, _INTEGER),
+    (is_integer, _INTEGER),
     (_is_boolean, _BOOLEAN),
 )
 
@@ -313,5 +316,5 @@ class _Placed:
 
 _PLACED: dict[Callable[[Tensor], bool], _Placed] = {
     _is_floating: _Placed(Family.NUMBER, _sprinkled, math.isfinite),
-    _is_integer: _Placed(Family.INTEGER, _integer, lambda number: float(number).is_integer() and number not in (-1, 0)),
+    is_integer: _Placed(Family.INTEGER, _integer, lambda number: float(number).is_integer() and number not in (-1, 0)),
 }

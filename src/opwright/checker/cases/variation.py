@@ -26,12 +26,14 @@ class Variation:
         family: what it varies.
         change: returns the changed arguments, and leaves its input unchanged. Raises if it does not apply.
         argument: the argument that it varies, such as `x` or `xs[0]`; empty if it varies several.
+        is_of_only_tensor: whether that argument is the only tensor of its kind, such as the only integer tensor.
     """
 
     what: str
     family: Family
     change: Change
     argument: str = ""
+    is_of_only_tensor: bool = False
 
     def of(self, case: Case) -> Case:
         """`case` with this change."""
@@ -52,6 +54,11 @@ def tensors(arguments: Arguments) -> list[tuple[str, Tensor]]:
         elif isinstance(value, (list, tuple)):
             found += [(f"{name}[{at}]", one) for at, one in enumerate(value) if isinstance(one, Tensor)]
     return found
+
+
+def is_integer(tensor: Tensor) -> bool:
+    """Whether a tensor contains integers."""
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
 def tensor_at(arguments: Arguments, path: str) -> Tensor:

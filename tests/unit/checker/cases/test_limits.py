@@ -60,6 +60,12 @@ def test_sizes_and_integers_are_tried_at_the_limits_of_the_reference_and_beyond(
     ]
 
 
+def test_the_limits_of_integers_are_also_tried_at_sizes_that_threads_split(make_subject: MakeSubject) -> None:
+    wider = LIMITED.replace("3 <= x.shape[0] <= 700", "3 <= x.shape[0]")
+    found = names(make_subject(wider, quick=True))
+    assert found[-4:] == [f"sample 1, size 1 as 32769, rows={rows}" for rows in (-35, -36, 930, 931)]
+
+
 def test_a_reference_that_branches_on_values_has_no_known_limits(make_subject: MakeSubject) -> None:
     assert names(make_subject(BRANCHES_ON_NUMBERS, quick=True)) == []
 

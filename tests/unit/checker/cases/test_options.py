@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from opwright.checker.cases.case import Family
+from opwright.checker.cases.case import Case, Family
 from opwright.checker.cases.options import _literals, options, thresholds
+from opwright.spec import Sample
 
 if TYPE_CHECKING:
     from tests.unit.checker.conftest import MakeSubject
@@ -59,6 +60,30 @@ def test_an_integer_is_tried_around_its_value_and_beyond_32_bits(tried: Any) -> 
     assert {2**31, 2**32, 2**32 + 1, -(2**31) - 1, 2**63 - 1, -(2**63)} <= set(found)
     assert 6 not in found
     assert len(set(found)) == len(found)
+
+
+def test_an_integer_is_tried_as_a_large_size_and_as_an_index_in_the_tensors(tried: Any) -> None:
+    at = "torch.tensor([[51, 47], [63, 58]], dtype=torch.{})"
+    for dtype in ("int64", "uint16", "uint8"):
+        found = tried("n: int, at: Tensor", f"make.randn(3), 6, {at.format(dtype)}")["n"]
+        assert {51, 47, 63, 70001} <= set(found)
+    others = tried("n: int, at: Tensor, e: Tensor", "make.randn(3), 6, make.rand(2) > 0.5, make.randint(0, 9, 0)")["n"]
+    assert not {51, 47, 63} & set(others)
+
+
+def test_the_flags_of_wanted_gradients_keep_their_number(describe: Describe) -> None:
+    op = describe(
+        """
+@library.op
+def product(x: Tensor, y: Tensor) -> Tensor:
+    return x * y
+
+product.backward()
+"""
+    ).ops["product_backward"]
+    case = Case("sample 1", Family.SAMPLE, op.bind(Sample((*torch.ones(3, 2), [True, True]))))
+    tried = [one.of(case).arguments["wanted"] for one in options(op, case)]
+    assert tried == [[False, True], [True, False]]
 
 
 def test_literals_of_the_reference_and_its_constants_are_tried_but_not_docstrings(tried: Any) -> None:

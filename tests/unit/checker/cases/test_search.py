@@ -286,6 +286,46 @@ def _(make):
     assert {f"sample 1, {what}, twice=True" for what in (*alone, *together)} <= tried
 
 
+def test_a_quick_check_tries_every_content_of_the_only_tensor_of_a_kind(make_subject: MakeSubject) -> None:
+    subject = make_subject(
+        """
+@library.op
+def f(x: Tensor, at: Tensor) -> Tensor:
+    return x[at]
+
+@f.samples
+def _(make):
+    yield make.randn(6), make.randint(0, 6, 4)
+""",
+        quick=True,
+    )
+    tried = {case.name for case in subject.varied}
+    wanted = {f"sample 1, {one.what}" for one in contents(subject.samples[0], 0) if one.is_of_only_tensor}
+    assert {"sample 1, x of small integers, sorted", "sample 1, at of both signs"} <= wanted <= tried
+
+
+def test_a_quick_check_tries_some_options_of_every_sample(make_subject: MakeSubject) -> None:
+    subject = make_subject(
+        """
+@library.op
+def f(x: Tensor, n: int, mode: str) -> Tensor:
+    return x * n if mode == "sum" else x / n
+
+@f.samples
+def _(make):
+    yield make.randn(6), 1, "sum"
+    yield make.randn(7), 1, "mean"
+""",
+        quick=True,
+    )
+    options_of_second = [
+        case for case in subject.varied if case.family is Family.OPTION and case.name.startswith("sample 2, ")
+    ]
+    assert len(options_of_second) == 8
+    at_random = [case.name for case in subject.pairs() if ", at random: " in case.name]
+    assert {name.partition(",")[0] for name in at_random} == {"sample 1", "sample 2"}
+
+
 def test_a_quick_check_tries_all_variations_of_a_mask_among_other_tensors(make_subject: MakeSubject) -> None:
     masked = """
 @library.op

@@ -124,6 +124,9 @@ PROMISES: dict[str, Callable[[Tensor, Tensor], bool]] = {
     "half zero": lambda x, made: 0 < int((made == 0).sum()) < x.numel() and bool(((made == 0) | (made == x)).all()),
     "sorted": lambda x, made: same_numbers(x, made) and is_sorted(made, descending=False),
     "sorted, largest first": lambda x, made: same_numbers(x, made) and is_sorted(made, descending=True),
+    "of small integers, sorted": lambda x, made: (
+        same_numbers((2 * x).round(), made) and is_sorted(made, descending=False)
+    ),
     "with NaN": every_fifth(torch.isnan),
     "with infinities": lambda x, made: (
         every_fifth(torch.isinf)(x, made) and {INF, -INF} <= set(made.flatten().tolist())
@@ -174,6 +177,11 @@ INTEGER_PROMISES: dict[str, Callable[[Tensor, Tensor], bool]] = {
     "zero": only(0),
     "one": only(1),
     "times -1": lambda x, made: torch.equal(made, -x if is_signed(x) else x),
+    "of both signs": lambda x, made: (
+        torch.equal(x - made, (x - made).flatten()[0].expand_as(x)) and int(made.min()) < 0 < int(made.max())
+        if is_signed(x)
+        else torch.equal(made, x)
+    ),
     "with one -1": lambda x, made: one_integer(lambda _: -1)(x, made) if is_signed(x) else torch.equal(made, x),
     "with one past the largest": one_integer(lambda x: int(x.max()) + 1),
     "with one that is far too large": one_integer(lambda x: min(10**6, torch.iinfo(x.dtype).max)),
