@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # The maximum number of elements of intermediate tensors that samples make, such as a mask, when sizes vary.
 MOST_DRAWN = 2**25
+# The limit in CPU time: samples of a gradient run the reference, which may loop over a size.
+_SECONDS = 2.0
 
 
 def samples(op: Op, device: str, seed: int) -> list[Case]:
@@ -97,11 +99,11 @@ def redrawn(op: Op, make: Make, count: int, most_elements: int | None = None) ->
         op: the operator.
         make: makes the tensors.
         count: the number of samples.
-        most_elements: the maximum number of elements of any tensor that samples make, even without `make`; None means
-            no limit.
+        most_elements: the maximum number of elements of any tensor that samples make, even without `make`. With a
+            maximum, the time is limited too; None means no limits.
     """
     made = []
-    limit = contextlib.nullcontext() if most_elements is None else SizeLimitAhead(most_elements)
+    limit = contextlib.nullcontext() if most_elements is None else SizeLimitAhead(most_elements, _SECONDS)
     with contextlib.suppress(Exception, TooExpensiveError), limit:
         for sample in itertools.islice(op.draw(make), count):
             made.append(op.bind(sample))  # noqa: PERF401  those before an exception are kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ _DEEP_ELEMENTS = 2**18
 _SMALL = 2
 _MOST_ELEMENTS_ON_A_GPU = 2**23
 _MOST_SIZES_VARIED = 6
+# The limit in CPU time for drawing all of them; each is limited too.
+_ALL_SECONDS = 40.0
 _SIZE_PAIRS = 24
 _QUICK_SIZE_PAIRS = 6
 
@@ -93,6 +96,7 @@ class Resizer:
         self._given = given
         self._device = device
         self._options = options
+        self._seconds = 0.0
 
     def usual(self, chosen: Sequence[int], others: Sequence[int]) -> Iterator[Case]:
         """Yield samples with sizes around those of vectors, blocks and threads, one or two sizes at a time.
@@ -148,7 +152,7 @@ class Resizer:
         needed = self._given[: max(chosen, default=-1) + 1]
         most = max([most_elements, *(elements_in(case.arguments) for case in needed)])
         for sizes in tried:
-            if all(size == slot.default for slot, size in sizes.items()):
+            if self._seconds > _ALL_SECONDS or all(size == slot.default for slot, size in sizes.items()):
                 continue
             resized: dict[str, dict[int, int]] = {}
             for slot, size in sizes.items():
@@ -159,7 +163,9 @@ class Resizer:
                 most_elements=most,
                 **resized,  # type: ignore[arg-type]
             )
+            started = time.process_time()
             made = redrawn(self._op, make, len(needed), MOST_DRAWN)
+            self._seconds += time.process_time() - started
             what = " and ".join(f"{slot.name} as {size}" for slot, size in sizes.items())
             for at in chosen:
                 case = self._given[at]

@@ -88,6 +88,21 @@ def test_calls_outside_the_domain_or_too_expensive_are_not_tried(make_subject: M
     assert f"sample 1, rows={2**30}" not in found
 
 
+def test_samples_that_loop_over_a_size_are_not_drawn_forever(
+    make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opwright.checker.cases.samples._SECONDS", 0.2)
+    loop = """
+    rows = make.size(6)
+    x = make.randn(rows, 4)
+    for _ in range(rows):
+        x = x + 1
+    yield x, 9, True
+"""
+    found = names(make_subject(LIMITED.replace("    yield make.randn(make.size(6), 4), 9, True\n", loop), quick=True))
+    assert [name for name in found if "size" in name] == ["sample 1, size 1 as 3"]
+
+
 def test_a_reference_that_splits_a_large_tensor_is_accepted_quickly(make_subject: MakeSubject) -> None:
     apart = LIMITED.replace("not 3 <= x.shape[0] <= 700", "x.shape[0] < 3")
     apart = apart.replace("return x.repeat(2, 1) + rows", "return torch.stack([one + rows for one in x])")

@@ -113,6 +113,14 @@ drawn = []
         Make(most_elements=2**21, literals={16: 4099}).randn(16, 16)
 
 
+def test_no_more_sizes_are_drawn_when_the_time_is_over(
+    make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opwright.checker.cases.sizes._ALL_SECONDS", 0.0)
+    subject = make_subject(SIZES_OF_ITS_OWN, quick=True)
+    assert not [name for name in of(subject, Family.SIZE, Family.EMPTY) if ", size " in name]
+
+
 def test_literal_sizes_are_replaced_everywhere(written: Subject) -> None:
     sized = of(written, Family.SIZE, Family.EMPTY)
     assert shapes(sized["sample 1, size 5 as 9"]) == [(12, 9), (9,)]
