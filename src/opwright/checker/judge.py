@@ -38,6 +38,8 @@ class Outline:
     Attributes:
         refusal: why the reference rejects the arguments, which the operator must reject too; empty if it accepts them.
         unknown: whether the reference fails only because PyTorch lacks a kernel, which proves nothing about the call.
+        overflows: whether the reference fails only because one of its integers exceeds 64 bits: the operator may accept
+            the arguments or reject them, but not crash.
         is_accurate: whether the reference itself stays finite and accurate in its own precision.
         is_finite: whether the oracle's results are finite.
         own: results of the same shapes, dtypes and devices, without the numbers.
@@ -45,6 +47,7 @@ class Outline:
 
     refusal: str = ""
     unknown: bool = False
+    overflows: bool = False
     is_accurate: bool = True
     is_finite: bool = True
     own: tuple[Any, ...] = ()
@@ -84,11 +87,11 @@ class LocalJudge:
         """The expected results of a call, without their numbers."""
         wanted = self._wanted(case)
         if wanted.refusal:
-            return Outline(wanted.refusal, wanted.unknown)
+            return Outline(wanted.refusal, wanted.unknown, wanted.overflows)
         if any(tensor.is_meta for tensor in derive.tensors(list(wanted.own))):
             return Outline(own=wanted.own)
         own = derive.with_tensors(wanted.own, _without_numbers)
-        return Outline("", wanted.unknown, wanted.is_accurate, wanted.is_finite, own)
+        return Outline("", wanted.unknown, is_accurate=wanted.is_accurate, is_finite=wanted.is_finite, own=own)
 
     def fault(self, case: Case, results: list[Any]) -> Failure | None:
         """The fault in the results of a call; None if they are correct."""

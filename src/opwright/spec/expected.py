@@ -30,6 +30,8 @@ _MISSING = re.compile(
     r"not implemented for|unsupported (scalartype|dtype)|low precision dtypes|numpy\(\) on tensor that has",
     re.IGNORECASE,
 )
+# Python's and PyTorch's messages about an integer that does not fit into 64 bits.
+_OVERFLOWING = re.compile(r"int too (big|large) to convert|Overflow when unpacking long")
 # For larger tensors, the reference is also the oracle: float64 copies would take too much memory.
 _LARGE_BYTES = 2**31
 
@@ -42,6 +44,8 @@ class Expected:
         refusal: why the reference rejects the arguments, which the operator must also reject; empty if it accepts them.
         unknown: whether the reference fails only because PyTorch has no kernel for this dtype, so that the arguments
             may be valid.
+        overflows: whether the reference fails only because one of its integers exceeds PyTorch's 64 bits, so that the
+            arguments may be valid.
         own: the results of the reference in the dtypes of the arguments, for shapes and dtypes.
         precise: the results of the oracle in float64, for values.
         nearby: the results of the oracle for arguments changed in the last place; None if they take too much memory.
@@ -49,6 +53,7 @@ class Expected:
 
     refusal: str = ""
     unknown: bool = False
+    overflows: bool = False
     own: tuple[Any, ...] = ()
     precise: tuple[Any, ...] = ()
     nearby: Nearby | None = None
@@ -120,7 +125,9 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]], limit_s: float
         return Expected(refusal=f"the reference was stopped after {limit_s:g} s", unknown=True)
     except Exception as error:  # noqa: BLE001  the author's code: any exception rejects the arguments
         unknown = isinstance(error, torch.OutOfMemoryError) or _is_missing_kernel(error)
-        return Expected(refusal=first_line(error), unknown=unknown or _rounds(error, oracle, fresh))
+        refusal = first_line(error)
+        overflows = _OVERFLOWING.search(refusal) is not None
+        return Expected(refusal=refusal, unknown=unknown or _rounds(error, oracle, fresh), overflows=overflows)
     if large:
         return Expected(own=tuple(_kept(own)), precise=tuple(_kept(own)))
     # A caller may overwrite its own arguments before the draws are needed.

@@ -180,6 +180,24 @@ def test_only_a_missing_pytorch_kernel_leaves_a_call_unknown(error: str, unknown
     assert found.unknown == unknown
 
 
+@pytest.mark.parametrize(
+    ("body", "overflows"),
+    [
+        ("return x.view(-1).narrow(0, 0, 2**63)", True),
+        ("return torch.arange(2**64)", True),
+        ("return x * torch.tensor([2**80])", True),
+        ("return x[: 2**63 - 1].view(2**40, 2**40)", False),
+        ("raise OverflowError('n must be at most 5')", False),
+    ],
+)
+def test_only_an_integer_that_pytorch_cannot_hold_is_an_overflow(body: str, *, overflows: bool) -> None:
+    scope: dict[str, Any] = {"Tensor": Tensor, "torch": torch}
+    exec(f"def f(x: Tensor) -> Tensor:\n    {body}", scope)
+    found = expected_results(opwright.Library("overflow").op(scope["f"]), lambda: {"x": torch.ones(2)})
+    assert found.refusal
+    assert found.overflows == overflows, found.refusal
+
+
 @library.op
 def through_numpy(x: Tensor) -> Tensor:
     return torch.from_numpy(x.numpy() * 2)

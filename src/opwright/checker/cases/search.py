@@ -188,9 +188,13 @@ def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
 
 
 def _options_of_others(op: Op, case: Case, options: Options) -> list[Variation]:
-    """The options of a sample that is not varied otherwise; a random few in a quick check."""
+    """The options of a sample that is not varied otherwise; in a quick check the first of each, and random others."""
     found = list(other_options(op, case))
-    return choice(options.seed).sample(found, min(len(found), _QUICK_ALONE)) if options.quick else found
+    if not options.quick:
+        return found
+    first = list({one.argument: one for one in reversed(found)}.values())
+    rest = [one for one in found if one not in first]
+    return [*first, *choice(options.seed).sample(rest, min(len(rest), max(_QUICK_ALONE - len(first), 0)))]
 
 
 def _numbers_in_dtype(op: Op, case: Case, smallest: Case, options: Options) -> Iterator[Case]:

@@ -76,6 +76,7 @@ class Verdicts:
                 return {
                     "refusal": found.refusal,
                     "unknown": found.unknown,
+                    "overflows": found.overflows,
                     "is_accurate": found.is_accurate,
                     "is_finite": found.is_finite,
                     "own": own,

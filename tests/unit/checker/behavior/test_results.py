@@ -230,6 +230,24 @@ def test_the_kernel_must_reject_what_the_reference_rejects(subject: Any) -> None
     assert found[0].expected == "an error, as raised by the reference: ValueError: one dimension"
 
 
+@pytest.mark.parametrize(
+    ("kernel", "kinds"),
+    [
+        ("return x.new_zeros(0)", set()),  # the reference does not show what is right
+        ("raise ValueError('n')", set()),
+        ("x.zero_()\n    return x.clone()", {Kind.WRITES_INPUT}),
+    ],
+)
+def test_integers_that_python_cannot_pass_to_pytorch_may_be_accepted_or_rejected(
+    subject: Any, kernel: str, kinds: set[Kind]
+) -> None:
+    reference = "return x + torch.zeros(2 * n if n > 2**62 else 0).sum()"
+    one = subject(reference, kernel, "make.randn(40), 1", parameters=", n: int = 1")
+    (case,) = [case for case in one.varied if case.name == f"sample 1, n={2**63 - 1}"]
+    assert one.expected(case).overflows
+    assert {failure.kind for failure in cell(one, [case]).failures} == kinds
+
+
 def test_only_claimed_calls_must_not_be_rejected(subject: Any) -> None:
     refuses = "if x.shape[0] != 40: raise ValueError('40')\n    return x * 2"
     found = cell(subject("return x * 2", refuses))

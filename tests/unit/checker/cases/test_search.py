@@ -322,6 +322,7 @@ def _(make):
         case for case in subject.varied if case.family is Family.OPTION and case.name.startswith("sample 2, ")
     ]
     assert len(options_of_second) == 8
+    assert {case.argument for case in options_of_second} == {"n", "mode"}
     at_random = [case.name for case in subject.pairs() if ", at random: " in case.name]
     assert {name.partition(",")[0] for name in at_random} == {"sample 1", "sample 2"}
 
