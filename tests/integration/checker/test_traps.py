@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,14 +35,13 @@ def kinds_of(report: Report) -> set[str]:
     return {kind.value for kind in report.kinds}
 
 
-def params(names: Iterable[str], *, of_each_kind: int) -> list[Any]:
-    """Parameters of a test; those of traps whose kinds several earlier traps have are slow."""
-    found: Counter[str] = Counter()
+def params(names: Iterable[str]) -> list[Any]:
+    """Parameters of a test; those of traps whose kinds earlier traps have are slow."""
+    found: set[str] = set()
     made = []
     for name in names:
         kinds = EXPECTED[name]["kind"]
-        is_slow = all(found[kind] >= of_each_kind for kind in kinds)
-        made.append(pytest.param(name, marks=[pytest.mark.slow] if is_slow else []))
+        made.append(pytest.param(name, marks=[pytest.mark.slow] if found.issuperset(kinds) else []))
         found.update(kinds)
     return made
 
@@ -52,7 +50,7 @@ def params(names: Iterable[str], *, of_each_kind: int) -> list[Any]:
 SCHEDULED = {"late_work"}
 
 
-@pytest.mark.parametrize("name", params([name for name in EXPECTED if name not in SCHEDULED], of_each_kind=2))
+@pytest.mark.parametrize("name", params([name for name in EXPECTED if name not in SCHEDULED]))
 def test_a_planted_fault_is_caught_and_its_kind_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_TRAP", "faulty")
     wanted = set(EXPECTED[name]["kind"])
@@ -64,7 +62,7 @@ def test_a_planted_fault_is_caught_and_its_kind_is_named(name: str, monkeypatch:
         assert wanted & kinds_of(checked(name))
 
 
-@pytest.mark.parametrize("name", params(EXPECTED, of_each_kind=1))
+@pytest.mark.parametrize("name", params(EXPECTED))
 def test_the_repaired_twin_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_TRAP", "repaired")
     report = checked(name)
