@@ -86,6 +86,7 @@ def varied(op: Op, given: list[Case], device: str, options: Options, costs: Cost
         *(case for at in others for case in _made(_options_of_others(op, given[at], options), given[at])),
         *(case for other in dtypes for case in _numbers_in_dtype(op, other, given[smallest[0]], options)),
         *_large_with_bad_integers(sizes, options),
+        *_large_and_sorted(sizes, options),
         *_far(given[smallest[0]], op),
         *(case for at in (*chosen, *rest) for case in _made(_bad(given[at]), given[at])),
     ]
@@ -218,6 +219,14 @@ def _large_with_bad_integers(sizes: list[Case], options: Options) -> Iterator[Ca
             largest[name] = case
     for case in largest.values():
         yield from _made((one for one in contents(case, options.seed) if one.what.endswith(_BAD_INTEGERS)), case)
+
+
+def _large_and_sorted(sizes: list[Case], options: Options) -> Iterator[Case]:
+    """Yield calls beyond 16 bits whose largest elements are the last, for operators that choose elements."""
+    for case in sizes:
+        if case.size is not None and case.size[1] == SPLIT_ROWS:
+            numbers = contents(case, options.seed, each=False)
+            yield from _made((one for one in numbers if one.what.endswith(" sorted")), case)
 
 
 def _deep(largest: Iterable[Case], options: Options) -> Iterator[Case]:

@@ -24,6 +24,8 @@ Content = Callable[[Tensor, torch.Generator], Tensor]
 _SCALES = (1e-30, 1e-20, 1e-10, 1e-5, 1e-3, 1e3, 1e5, 1e10, 1e20, 1e30)
 # Positions are tried in this many of the largest dimensions.
 _MOST_SIZES = 3
+# float16 represents all of them, and their reciprocals.
+_LARGEST_POWER = 12
 _OFFSETS = (1.0, -1.0, 1e2, 1e4, -1e4)
 _SPECIAL = {"NaN": (float("nan"),), "infinities": (float("inf"), float("-inf"))}
 _ROW_VALUES = {"NaN": float("nan"), "-inf": float("-inf"), "+inf": float("inf")}
@@ -147,6 +149,12 @@ def _rows(number: float, dim: int) -> Content:
     return fill
 
 
+def _powers_of_two(x: Tensor, g: torch.Generator) -> Tensor:
+    # Quotients and products of these are exact, so many of them lie halfway between two numbers of a narrower type.
+    exponents = torch.randint(-_LARGEST_POWER, _LARGEST_POWER + 1, x.shape, generator=g)
+    return _wide(x).sign() * torch.exp2(exponents.to(torch.float64)).to(x.device)
+
+
 def _constant(x: Tensor, _: torch.Generator) -> Tensor:
     return torch.full_like(x, x.view(-1)[0].item())
 
@@ -178,11 +186,12 @@ _FLOATING: dict[str, tuple[Family, Content]] = {
     "constant": (Family.EDGE, _constant),
     "of halves": (Family.EDGE, lambda x, _: (2 * x).floor() + 0.5),
     "of small integers": (Family.EDGE, lambda x, _: (2 * x).round()),
+    "of powers of two": (Family.EDGE, _powers_of_two),
     "with ties": (Family.EDGE, lambda x, _: x.sign()),
     "half zero": (Family.EDGE, lambda x, g: x * (torch.rand(x.shape, generator=g) < 1 / 2).to(x)),
     "sorted": (Family.EDGE, _ordered(descending=False)),
     "sorted, largest first": (Family.EDGE, _ordered(descending=True)),
-    "of small integers, sorted": (Family.EDGE, lambda x, _: (2 * x).round().view(-1).sort().values.view(x.shape)),
+    "of sorted small integers": (Family.EDGE, lambda x, _: (2 * x).round().view(-1).sort().values.view(x.shape)),
     "with rows of zero": (Family.EDGE, _rows(0.0, -1)),
     **{f"with {name}": (Family.SPECIAL, _sprinkled(*numbers)) for name, numbers in _SPECIAL.items()},
     "with denormals and signed zeros": (Family.SPECIAL, _denormal),

@@ -301,7 +301,7 @@ def _(make):
     )
     tried = {case.name for case in subject.varied}
     wanted = {f"sample 1, {one.what}" for one in contents(subject.samples[0], 0) if one.is_of_only_tensor}
-    assert {"sample 1, x of small integers, sorted", "sample 1, at of both signs"} <= wanted <= tried
+    assert {"sample 1, x of sorted small integers", "sample 1, at of both signs"} <= wanted <= tried
 
 
 def test_a_quick_check_tries_some_options_of_every_sample(make_subject: MakeSubject) -> None:
@@ -395,6 +395,22 @@ def _(make):
     (large,) = [case for case in found if case.arguments["index"].numel() > 4096]
     assert int(large.arguments["index"].max()) == 5
     assert large.family is Family.INTEGER
+
+
+def test_sorted_values_are_tried_at_sizes_beyond_16_bits(make_subject: MakeSubject) -> None:
+    subject = make_subject(
+        """
+@library.op
+def f(x: Tensor) -> Tensor:
+    return x.argmax()
+
+@f.samples
+def _(make):
+    yield make.randn(make.size(6))
+"""
+    )
+    (case,) = [case for case in subject.varied if case.name == "sample 1, size 1 as 70001, x sorted"]
+    assert case.arguments["x"].argmax() == 70000
 
 
 def test_other_values_are_tried_in_each_dtype_and_all_of_them_in_claimed_ones(make_subject: MakeSubject) -> None:

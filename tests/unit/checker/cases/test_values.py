@@ -120,11 +120,16 @@ PROMISES: dict[str, Callable[[Tensor, Tensor], bool]] = {
     "constant": lambda x, made: bool((made == x.flatten()[0]).all()),
     "of halves": lambda _, made: bool((made.double() % 1 == 0.5).all()),
     "of small integers": lambda _, made: bool((made % 1 == 0).all() and made.unique().numel() > 2),
+    "of powers of two": lambda x, made: bool(
+        (made.double().frexp().mantissa.abs() == 0.5).all()
+        and (made.sign() == x.sign()).all()
+        and made.abs().max() > 1 > made.abs().min()
+    ),
     "with ties": lambda x, made: torch.equal(made, x.sign()),
     "half zero": lambda x, made: 0 < int((made == 0).sum()) < x.numel() and bool(((made == 0) | (made == x)).all()),
     "sorted": lambda x, made: same_numbers(x, made) and is_sorted(made, descending=False),
     "sorted, largest first": lambda x, made: same_numbers(x, made) and is_sorted(made, descending=True),
-    "of small integers, sorted": lambda x, made: (
+    "of sorted small integers": lambda x, made: (
         same_numbers((2 * x).round(), made) and is_sorted(made, descending=False)
     ),
     "with NaN": every_fifth(torch.isnan),
