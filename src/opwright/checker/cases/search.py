@@ -37,6 +37,7 @@ _ALONE = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int
 _DEEP = (" one", " true", " sorted", " sorted, largest first")
 # Bad integers are tried at the largest size of each dimension, if that is at least this.
 _LARGE = 512
+_TIES = (" zero", " with ties")
 _BAD_INTEGERS = (" with one -1", " with one past the largest")
 # Only the smallest samples vary in layouts, sizes and values: photographs would take minutes.
 _VARIED_SAMPLES = 2
@@ -84,6 +85,7 @@ def varied(op: Op, given: list[Case], device: str, options: Options, costs: Cost
         *resizer.fewest(others),
         *(case for at in others for case in _made(unequal(given[at]), given[at])),
         *(case for at in others for case in _made(_options_of_others(op, given[at], options), given[at])),
+        *(case for at in others for case in _made(_ties(given[at], options), given[at])),
         *(case for other in dtypes for case in _numbers_in_dtype(op, other, given[smallest[0]], options)),
         *_large_with_bad_integers(sizes, options),
         *_large_and_sorted(sizes, options),
@@ -196,6 +198,11 @@ def _options_of_others(op: Op, case: Case, options: Options) -> list[Variation]:
     first = list({one.argument: one for one in reversed(found)}.values())
     rest = [one for one in found if one not in first]
     return [*first, *choice(options.seed).sample(rest, min(len(rest), max(_QUICK_ALONE - len(first), 0)))]
+
+
+def _ties(case: Case, options: Options) -> Iterator[Variation]:
+    """Yield zeros and ties, which the smallest sample may be too small to have: a row of one element has no ties."""
+    return (one for one in contents(case, options.seed, each=False) if one.what.endswith(_TIES))
 
 
 def _numbers_in_dtype(op: Op, case: Case, smallest: Case, options: Options) -> Iterator[Case]:

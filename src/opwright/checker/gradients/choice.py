@@ -30,13 +30,15 @@ _MOST = {
     Family.OFFSET: (1, 6),
     Family.SIZE: (3, 40),
     Family.EMPTY: (1, 6),
-    Family.UNEQUAL: (1, 6),
+    Family.UNEQUAL: (3, 6),
     Family.RANK: (1, 6),
     Family.OPTION: (3, 30),
     Family.SHARED: (2, 10),
     Family.DTYPE: (1, 8),
     Family.BAD_DTYPE: (1, 10),
 }
+# Where gradients differ most often; other variations of the family, such as sorted values, rarely show a new fault.
+_ZEROS_AND_TIES = (" zero", " half zero", " constant", " with ties", " of small integers")
 _PAIRS = 30
 _SUBSETS = (8, 40)
 _RESULT_SUBSETS = (4, 20)
@@ -121,15 +123,24 @@ def _chosen(subject: Subject, family: Family, most: int, choose: random.Random) 
     there = [case for case in subject.varied if case.family is family and not case.claimed and _is_finite(case)]
     sizes = sorted(there, key=lambda case: elements_in(case.arguments))
     small = [case for case in sizes if elements_in(case.arguments) <= _MANY_ELEMENTS]
-    first = {
-        Family.SIZE: [*sizes[:1], *sizes[-1:]],
-        Family.EDGE: [case for case in small if ", all tensors " in case.name],
-    }.get(family, [])
-    rest = [case for case in small if case not in first]
-    ordered = [*_some(first, most, choose), *_some(rest, len(rest), choose)]
+    first: list[list[Case]] = [[]]
+    if family is Family.SIZE:
+        first = [[*sizes[:1], *sizes[-1:]]]
+    elif family is Family.EDGE:
+        together = [case for case in small if _varies_all(case)]
+        ties = [case for case in together if case.name.endswith(_ZEROS_AND_TIES)]
+        first = [ties, [case for case in together if case not in ties]]
+    known = [case for group in first for case in group]
+    rest = [case for case in small if case not in known]
+    ordered = [*(case for group in first for case in _some(group, most, choose)), *_some(rest, len(rest), choose)]
     # More than `most`, because the reference may reject some of them.
     tried = itertools.islice(ordered, 3 * most)
     return list(itertools.islice((case for case in tried if subject.differentiable(case)), most))
+
+
+def _varies_all(case: Case) -> bool:
+    """Whether the values of all tensors vary that have a gradient, of which there may be only one."""
+    return ", all tensors " in case.name or sum(map(derive.has_gradient, derive.tensors(case.arguments))) == 1
 
 
 def _some(given: list[T], most: int, choose: random.Random) -> list[T]:

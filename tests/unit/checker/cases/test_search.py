@@ -34,8 +34,8 @@ def test_a_tensor_with_an_explicit_dtype_keeps_it(written: Subject) -> None:
         assert case.arguments["index"].dtype == torch.int64
 
 
-def test_only_options_dtypes_and_dimensions_vary_beyond_the_two_smallest_samples(asked: Subject) -> None:
-    of_all = (Family.OPTION, Family.UNEQUAL, Family.BAD_DTYPE, Family.BAD_RANK, Family.BAD_DEVICE)
+def test_only_options_ties_dtypes_and_dimensions_vary_beyond_the_two_smallest_samples(asked: Subject) -> None:
+    of_all = (Family.OPTION, Family.EDGE, Family.UNEQUAL, Family.BAD_DTYPE, Family.BAD_RANK, Family.BAD_DEVICE)
     varied = [case for case in asked.varied if case.family not in of_all]
     assert {case.name[: len("sample 1")] for case in varied} == {"sample 1", "sample 2"}
     for family in of_all:
