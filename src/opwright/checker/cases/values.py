@@ -150,7 +150,7 @@ def _rows(number: float, dim: int) -> Content:
 
 
 def _powers_of_two(x: Tensor, g: torch.Generator) -> Tensor:
-    # Quotients and products of these are exact, so many of them lie halfway between two numbers of a narrower type.
+    # Quotients and products of these are exact, and often lie halfway between two numbers of a narrower type.
     exponents = torch.randint(-_LARGEST_POWER, _LARGEST_POWER + 1, x.shape, generator=g)
     return _wide(x).sign() * torch.exp2(exponents.to(torch.float64)).to(x.device)
 
