@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Family
+from opwright.checker.cases.sizes import SPLIT_ROWS
 from opwright.checker.cases.variation import Variation, is_integer, tensors
 from opwright.spec import derive
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from opwright.spec.schema import Parameter
 
 _INTEGERS = (0, 1, -1, 2, -2, 3, 4, 5, 8)
-# If the integer is a size, parallel_for splits the results.
-_MANY = 70001
 # Beyond 32 bits, and at the limits of 64 bits: a kernel that stores them in an int truncates them.
 _EXTREMES = (2**31, 2**32, 2**32 + 1, -(2**31) - 1, 2**63 - 1, -(2**63))
 # These suit dimensions in any order, sizes and strides.
@@ -111,7 +110,7 @@ def _others(op: Op, parameter: Parameter, value: Any, literals: dict[type, list[
 
 def _integers(value: Any, literals: dict[type, list[Any]]) -> Iterable[Any]:
     around = () if value is None else (value - 1, value + 1, -value, 2 * value)
-    return (*around, *_INTEGERS, *literals.get(int, ()), _MANY, *_EXTREMES)
+    return (*around, *_INTEGERS, *literals.get(int, ()), SPLIT_ROWS, *_EXTREMES)
 
 
 def _integers_in(case: Case) -> Iterator[int]:

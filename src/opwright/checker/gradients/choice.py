@@ -123,7 +123,7 @@ def _chosen(subject: Subject, family: Family, most: int, choose: random.Random) 
     there = [case for case in subject.varied if case.family is family and not case.claimed and _is_finite(case)]
     sizes = sorted(there, key=lambda case: elements_in(case.arguments))
     small = [case for case in sizes if elements_in(case.arguments) <= _MANY_ELEMENTS]
-    first: list[list[Case]] = [[]]
+    first: list[list[Case]] = []
     if family is Family.SIZE:
         first = [[*sizes[:1], *sizes[-1:]]]
     elif family is Family.EDGE:

@@ -91,7 +91,7 @@ def test_calls_outside_the_domain_or_too_expensive_are_not_tried(make_subject: M
 def test_samples_that_loop_over_a_size_are_not_drawn_forever(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("opwright.checker.cases.samples._SECONDS", 0.2)
+    monkeypatch.setattr("opwright.checker.cases.samples._SECONDS", 1.0)
     loop = """
     rows = make.size(6)
     x = make.randn(rows, 4)
