@@ -31,7 +31,9 @@ _MISSING = re.compile(
     re.IGNORECASE,
 )
 # Python's and PyTorch's messages about an integer that does not fit into 64 bits.
-_OVERFLOWING = re.compile(r"int too (big|large) to convert|Overflow when unpacking long")
+_OVERFLOWING = re.compile(
+    r"int too (big|large) to convert|Overflow when unpacking long|converted to type int64_t without overflow"
+)
 # For larger tensors, the reference is also the oracle: float64 copies would take too much memory.
 _LARGE_BYTES = 2**31
 

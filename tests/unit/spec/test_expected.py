@@ -186,6 +186,7 @@ def test_only_a_missing_pytorch_kernel_leaves_a_call_unknown(error: str, unknown
         ("return x.view(-1).narrow(0, 0, 2**63)", True),
         ("return torch.arange(2**64)", True),
         ("return x * torch.tensor([2**80])", True),
+        ("raise RuntimeError('value cannot be converted to type int64_t without overflow')", True),
         ("return x[: 2**63 - 1].view(2**40, 2**40)", False),
         ("raise OverflowError('n must be at most 5')", False),
     ],
