@@ -24,8 +24,8 @@ Content = Callable[[Tensor, torch.Generator], Tensor]
 _SCALES = (1e-30, 1e-20, 1e-10, 1e-5, 1e-3, 1e3, 1e5, 1e10, 1e20, 1e30)
 # Positions are tried in this many of the largest dimensions.
 _MOST_SIZES = 3
-# float16 represents all of them, and their reciprocals.
-_LARGEST_POWER = 12
+# float16 represents all of these, and float32 the exponential of a sum of two.
+_SMALLEST_POWER, _LARGEST_POWER = -12, 5
 _OFFSETS = (1.0, -1.0, 1e2, 1e4, -1e4)
 _SPECIAL = {"NaN": (float("nan"),), "infinities": (float("inf"), float("-inf"))}
 _ROW_VALUES = {"NaN": float("nan"), "-inf": float("-inf"), "+inf": float("inf")}
@@ -151,7 +151,7 @@ def _rows(number: float, dim: int) -> Content:
 
 def _powers_of_two(x: Tensor, g: torch.Generator) -> Tensor:
     # Quotients and products of these are exact, and often lie halfway between two numbers of a narrower type.
-    exponents = torch.randint(-_LARGEST_POWER, _LARGEST_POWER + 1, x.shape, generator=g)
+    exponents = torch.randint(_SMALLEST_POWER, _LARGEST_POWER + 1, x.shape, generator=g)
     return _wide(x).sign() * torch.exp2(exponents.to(torch.float64)).to(x.device)
 
 
