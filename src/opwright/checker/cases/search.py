@@ -35,10 +35,11 @@ _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.co
 # Each tensor alone is converted to these, so that its dtype differs from that of the other tensors.
 _ALONE = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32)
 _DEEP = (" one", " true", " sorted", " sorted, largest first")
-# Bad integers are tried at the largest size of each dimension, if that is at least this.
+# Bad integers and equal values are tried at the largest size of each dimension, if that is at least this.
 _LARGE = 512
 _TIES = (" zero", " with ties")
 _BAD_INTEGERS = (" with one -1", " with one past the largest")
+_EQUAL = (" constant", " with ties", " true")
 # Only the smallest samples vary in layouts, sizes and values: photographs would take minutes.
 _VARIED_SAMPLES = 2
 _PAIRS = 300
@@ -88,6 +89,7 @@ def varied(op: Op, given: list[Case], device: str, options: Options, costs: Cost
         *(case for at in others for case in _made(_ties(given[at], options), given[at])),
         *(case for other in dtypes for case in _numbers_in_dtype(op, other, given[smallest[0]], options)),
         *_large_with_bad_integers(sizes, options),
+        *_large_with_equal_values(sizes, options),
         *_large_and_sorted(sizes, options),
         *_far(given[smallest[0]], op),
         *(case for at in (*chosen, *rest) for case in _made(_bad(given[at]), given[at])),
@@ -218,14 +220,26 @@ def _numbers_in_dtype(op: Op, case: Case, smallest: Case, options: Options) -> I
 
 def _large_with_bad_integers(sizes: list[Case], options: Options) -> Iterator[Case]:
     """Yield invalid indices in calls large enough for several threads: an error in a thread must reach the caller."""
+    for case in _largest(sizes):
+        yield from _made((one for one in contents(case, options.seed) if one.what.endswith(_BAD_INTEGERS)), case)
+
+
+def _large_with_equal_values(sizes: list[Case], options: Options) -> Iterator[Case]:
+    """Yield equal values across the blocks and threads of an operator that chooses, groups or joins them."""
+    for case in _largest(sizes):
+        numbers = contents(case, options.seed, each=False)
+        yield from _made((one for one in numbers if one.what.endswith(_EQUAL)), case)
+
+
+def _largest(sizes: list[Case]) -> Iterable[Case]:
+    """The case of each dimension with the largest size."""
     largest: dict[str, Case] = {}
     for case in sizes:
         name, size = case.size or ("", 0)
         before = largest.get(name, case)
         if _LARGE <= size != SPLIT_ROWS and before.size is not None and size >= before.size[1]:
             largest[name] = case
-    for case in largest.values():
-        yield from _made((one for one in contents(case, options.seed) if one.what.endswith(_BAD_INTEGERS)), case)
+    return largest.values()
 
 
 def _large_and_sorted(sizes: list[Case], options: Options) -> Iterator[Case]:

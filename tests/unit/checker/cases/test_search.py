@@ -397,6 +397,26 @@ def _(make):
     assert large.family is Family.INTEGER
 
 
+def test_equal_values_are_tried_where_threads_split_the_work(make_subject: MakeSubject) -> None:
+    subject = make_subject(
+        """
+@library.op
+def f(x: Tensor, index: Tensor, mask: Tensor) -> Tensor:
+    return torch.where(mask, x, 0).argmax() + index
+
+@f.samples
+def _(make):
+    count = make.size(7)
+    yield make.randn(count), make.randint(0, 5, count), make.rand(count) > 0.5
+"""
+    )
+    large = [case for case in subject.varied if case.arguments["x"].numel() > 2**15]
+    found = {case.name.rpartition(", ")[2]: case.arguments for case in large}
+    assert {*found["x with ties"]["x"].tolist()} == {-1, 1}
+    assert [found[f"{name} constant"][name].unique().numel() for name in ("x", "index")] == [1, 1]
+    assert found["mask true"]["mask"].all()
+
+
 def test_sorted_values_are_tried_at_sizes_beyond_16_bits(make_subject: MakeSubject) -> None:
     subject = make_subject(
         """
