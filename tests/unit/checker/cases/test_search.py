@@ -186,7 +186,10 @@ def test_case_names_are_unique(asked: Subject, written: Subject) -> None:
 def test_a_quick_check_tries_a_subset(make_subject: MakeSubject, text: str) -> None:
     quick, all_of_them = make_subject(text, quick=True), make_subject(text)
     names = {case.name for case in all_of_them.varied}
-    assert {case.name for case in quick.varied} < names
+    # The largest size, at which both try equal values, is not the same in both.
+    of_quick = {case.name for case in quick.varied}
+    assert all(" as " in name and name.endswith((" constant", " with ties")) for name in of_quick - names)
+    assert len(quick.varied) < len(all_of_them.varied)
     # A quick check tries other values only in claimed dtypes, none of which is an integer dtype.
     assert {case.family for case in all_of_them.varied} - {case.family for case in quick.varied} <= {Family.INTEGER}
 
