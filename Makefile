@@ -15,7 +15,7 @@ CXX_FILES = $(wildcard $(shell git -c safe.directory='*' ls-files -co --exclude-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup programs demo test test-all test-unit docs fuzz lint format clean
+.PHONY: help setup setup-demo programs demo test test-all test-unit docs fuzz fresh lint format clean
 
 help: ## show this list
 	@echo "opwright: describe an operator once, run it in every PyTorch runtime"
@@ -26,14 +26,19 @@ help: ## show this list
 	@echo "  make test ARGS='-k words'        some of the tests"
 	@echo "  OPWRIGHT_REQUIRE=cuda make test  fail, rather than skip, without a GPU"
 
+SETUP = @VENV='$(VENV)' TORCH='$(TORCH)'
+
 setup: ## set up this machine: system packages, .venv, Python packages
-	@VENV='$(VENV)' TORCH='$(TORCH)' setup/setup.sh
+	$(SETUP) FOR=dev setup/setup.sh
+
+setup-demo: ## the same, with only what `make demo` needs
+	$(SETUP) FOR=demo setup/setup.sh
 
 # Otherwise, the first test that needs one of these builds it.
 programs: setup ## build what many tests share: the host, the probe and the autograd bridge
 	@$(BIN)/python -c 'from opwright.host import install; from opwright.loader import bridge; from opwright.probe import build; install.install_host(); bridge.build_bridge(); build.build_probe()'
 
-demo: setup ## build, check and ship one operator, and run it on photographs without Python
+demo: setup-demo ## build, check and ship one operator, and run it on photographs without Python
 	@$(BIN)/python -m examples.demo
 
 test: setup ## run the tests, except the slow ones
@@ -52,6 +57,11 @@ SECONDS ?= 60
 
 fuzz: setup ## grow the corpora of the host's inputs for SECONDS each; needs clang
 	@$(BIN)/python -m tests.fuzz.grow $(SECONDS) $(TARGETS)
+
+SUITE ?= stable
+
+fresh: ## run the commands of the README on a bare Debian SUITE (root, debootstrap, 40 GB)
+	@python3 tests/fresh.py $(SUITE) $(ARGS)
 
 lint: setup ## run the checks that .ci/run performs before the tests
 	$(BIN)/ruff check

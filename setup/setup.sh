@@ -2,20 +2,24 @@
 # Sets up this machine: system packages, then a virtual environment with this project in it.
 #
 # The Makefile calls it before each command that needs it, with
+#   FOR    what to set up for: demo, or dev, which includes demo (dev)
 #   VENV   the virtual environment's folder, relative to the repository (.venv)
 #   TORCH  a version of PyTorch to install instead of the one in constraints.txt (empty: that one)
 #
 # Running it again is cheap and safe. The virtual environment contains a stamp, a digest of everything that
-# it was created from. The stamp is written last, so an environment without one is incomplete, and is
-# created again.
+# it was created from, and what it was set up for. The stamp is written last, so an environment without one is
+# incomplete, and is created again.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "$root"
+purpose=${FOR:-dev}
 venv=$root/${VENV:-.venv}
 torch=${TORCH:-}
 stamp=$venv/opwright-stamp
 oldest_python=3.10
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 
 say() { printf 'setup: %s\n' "$*"; }
 die() {
@@ -23,9 +27,24 @@ die() {
     exit 1
 }
 
+# Ends the set-up after a program failed: with the cause, if the program's output ($log) names one that users can remove.
+die_of() {
+    if grep -qiE 'no space left|enough free space|quota exceeded' "$log"; then
+        die "$1: the disk is full. Free: $(free_space "$root") for $root, $(free_space "$HOME") for the cache in $HOME." \
+            "The set-up requires about 14 GB with PyTorch's CUDA build, and 6 GB with its CPU build, both with the cache." \
+            "Free some space and run make again."
+    elif grep -qiE 'connection|resolv|resolution|network is unreachable|could not connect|timed out|proxy|certificate' "$log"; then
+        die "$1: a package server cannot be reached; the output above names it." \
+            "Check the network, and proxies and certificates if this network requires them, and run make again."
+    fi
+    die "$1; the output is above. Run make again to start over."
+}
+
+free_space() { df -h --output=avail "$1" | tail -n 1 | tr -d ' '; }
+
 # ---- the interpreter ---------------------------------------------------------------------------------------
 
-# Fills python_version, python (free of any active virtual environment), has_venv and has_headers.
+# Fills python_version, python (free of any active virtual environment), has_venv, has_headers and has_gil.
 look_at_python() {
     local facts
     command -v python3 >/dev/null || die "no python3 on PATH; opwright requires Python $oldest_python or newer." \
@@ -37,11 +56,15 @@ print("%d.%d.%d" % sys.version_info[:3])
 print(os.path.realpath(sys.executable))
 print("yes" if find_spec("venv") and find_spec("ensurepip") else "no")
 print("yes" if os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")) else "no")
+print("no" if sysconfig.get_config_var("Py_GIL_DISABLED") else "yes")
 ') || die "$(command -v python3) does not run; its own message is above. Fix it, or put another python3 first on PATH."
-    { read -r python_version && read -r python && read -r has_venv && read -r has_headers; } <<<"$facts"
+    { read -r python_version && read -r python && read -r has_venv && read -r has_headers && read -r has_gil; } <<<"$facts"
     [ "$(printf '%s\n' "$oldest_python" "$python_version" | sort -V | head -n 1)" = "$oldest_python" ] ||
         die "python3 is $python ($python_version); opwright requires Python $oldest_python or newer." \
             "Put a newer python3 first on PATH and run this again."
+    [ "$has_gil" = yes ] ||
+        die "python3 is $python ($python_version), a free-threaded build, which opwright does not support." \
+            "Put a python3 with the global interpreter lock first on PATH and run this again."
 }
 
 # Rejects a python3 that the system packages could not complete: one from pyenv, conda or a PPA.
@@ -53,10 +76,10 @@ check_python() {
 
 # ---- system packages ---------------------------------------------------------------------------------------
 
-# Prints the listed packages that this machine lacks.
+# Prints the listed packages that this machine lacks. Those marked with "dev" are not for the demo.
 missing_packages() {
     local wanted installed package
-    wanted=$(sed 's/#.*//' setup/system-packages.txt | xargs -n 1)
+    wanted=$(sed 's/#.*//' setup/system-packages.txt | awk -v purpose="$purpose" 'NF == 1 || $2 == purpose { print $1 }')
     # shellcheck disable=SC2086  # a list of words
     installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^installed //p') || true
     for package in $wanted; do
@@ -88,17 +111,14 @@ install_packages() {
         fi
     fi
     say "system packages, through apt (the first time takes minutes): $missing"
-    as_root+=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
+    as_root+=(env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -q -o DPkg::Lock::Timeout=300)
     # apt reports each of a few hundred packages, which is worth reading only if it fails.
-    local log
-    log=$(mktemp)
     # shellcheck disable=SC2086  # a list of words
     if ! { "${as_root[@]}" update && "${as_root[@]}" install -y --no-install-recommends $missing; } >"$log" 2>&1; then
         tail -n 30 "$log" >&2
-        rm -f "$log"
-        die "apt could not install: $missing" "The end of its output is above."
+        die_of "apt could not install $missing"
     fi
-    rm -f "$log"
+    say "$(grep -E '^(After this operation|Need to get)' "$log" | tr '\n' ' ')"
     look_at_python
 }
 
@@ -115,39 +135,47 @@ contents_digest() {
 }
 
 pip_install() {
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check -c "$venv/constraints.txt" "$@" ||
-        die "pip could not install the Python packages; its message is above. Run make again to start over."
+    # pip shows its progress on a terminal. Wheels of PyTorch can be too large for /tmp, which newer systems keep in memory.
+    local quiet=()
+    [ -t 1 ] || quiet=(-q)
+    mkdir -p "$venv/tmp"
+    TMPDIR=$venv/tmp "$venv/bin/python" -m pip install "${quiet[@]}" --disable-pip-version-check -c "$venv/constraints.txt" \
+        "$@" 2> >(tee "$log" >&2) || die_of "pip could not install the Python packages"
+    rm -rf "$venv/tmp"
 }
 
 install_python_packages() {
-    local ground contents old_ground='' old_contents='' version
+    local ground contents old_ground='' old_contents='' old_purpose='' version
     ground=$(ground_digest) contents=$(contents_digest)
     if [ -x "$venv/bin/python" ] && [ -f "$stamp" ]; then
-        { read -r old_ground && read -r old_contents; } <"$stamp" || true
+        { read -r old_ground && read -r old_contents && read -r old_purpose; } <"$stamp" || true
     fi
     version=${torch:-$(sed -n 's/^torch==//p' constraints.txt)}
-    if [ "$old_ground $old_contents" = "$ground $contents" ]; then
+    if [ "$old_ground $old_contents" = "$ground $contents" ] && [[ $old_purpose == "$purpose" || $old_purpose == dev ]]; then
         say "${VENV:-.venv} is up to date (Python $python_version, PyTorch $version)"
         return
     fi
     if [ "$old_ground" = "$ground" ]; then
-        say "updating ${VENV:-.venv} to pyproject.toml and constraints.txt"
+        say "updating ${VENV:-.venv}"
+        [ "$old_purpose" != dev ] || purpose="dev"
     else
         say "creating ${VENV:-.venv} with Python $python_version"
         "$python" -m venv --clear "$venv" || die "the virtual environment could not be created; the message is above."
+        say "downloading PyTorch $version and other Python packages. By default, pip takes PyTorch's CUDA build: a download of 3 GB."
+        say "To take its CPU build, 0.2 GB, press Ctrl-C and set PIP_EXTRA_INDEX_URL to the address that"
+        say "https://pytorch.org/get-started/locally/ shows for pip, Linux and CPU."
     fi
     rm -f "$stamp"
-    # Another PyTorch may install its own Triton.
-    sed "s/^torch==.*/torch==$version/${torch:+;/^triton==/d}" constraints.txt >"$venv/constraints.txt"
-    say "Python packages, through pip: PyTorch $version and the rest; the first time takes minutes"
+    sed "s/^torch==.*/torch==$version/" constraints.txt >"$venv/constraints.txt"
     # An isolated build would fetch whichever hatchling is newest: build with the pinned one instead.
     pip_install hatchling editables
-    pip_install --no-build-isolation -e "${root}[dev]"
-    printf '%s\n' "$ground" "$contents" >"$stamp.new"
+    pip_install --no-build-isolation -e "${root}[$purpose]"
+    printf '%s\n' "$ground" "$contents" "$purpose" >"$stamp.new"
     mv "$stamp.new" "$stamp"
     say "done"
 }
 
+[[ $purpose == demo || $purpose == dev ]] || die "FOR is '$purpose'; expected demo or dev."
 [[ $torch =~ ^([0-9]+(\.[0-9]+)*([a-z]+[0-9]*)?(\+[a-z0-9.]+)?)?$ ]] ||
     die "TORCH is '$torch'; expected a version of PyTorch, as in TORCH=2.15.0."
 

@@ -1,9 +1,11 @@
 #include "bundle/digest.h"
 
-#include <openssl/evp.h>
+// SHA256_Init and its siblings are deprecated in favor of EVP, which links all of OpenSSL, and in some builds of OpenSSL
+// also zlib and zstd. These need three objects of libcrypto.a, which require only the C library.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
 
 #include <array>
-#include <memory>
 
 #include "engine/file.h"
 #include "opwright/host/error.h"
@@ -13,16 +15,13 @@ namespace {
 
 class Sha256 {
   public:
-    Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-        require(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
-    }
+    Sha256() { require(SHA256_Init(&context_)); }
 
-    void add(std::string_view bytes) { require(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1); }
+    void add(std::string_view bytes) { require(SHA256_Update(&context_, bytes.data(), bytes.size())); }
 
     std::string text() {
-        std::array<unsigned char, 32> digest{};
-        unsigned int size = 0;
-        require(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1 && size == digest.size());
+        std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+        require(SHA256_Final(digest.data(), &context_));
         constexpr std::string_view digits = "0123456789abcdef";
         std::string text;
         for (const unsigned char byte : digest) {
@@ -33,11 +32,11 @@ class Sha256 {
     }
 
   private:
-    static void require(bool done) {
-        if (!done) throw Error(Code::internal, "OpenSSL on this machine cannot compute SHA-256");
+    static void require(int done) {
+        if (done != 1) throw Error(Code::internal, "OpenSSL on this machine cannot compute SHA-256");
     }
 
-    std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context_;
+    SHA256_CTX context_;
 };
 
 }  // namespace
