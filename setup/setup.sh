@@ -27,20 +27,25 @@ die() {
     exit 1
 }
 
-# Ends the set-up after a program failed: with the cause, if the program's output ($log) names one that users can remove.
+# Ends the set-up after a program failed: with the cause, if it is a full disk or the network. $log has the program's output.
 die_of() {
-    if grep -qiE 'no space left|enough free space|quota exceeded' "$log"; then
-        die "$1: the disk is full. Free: $(free_space "$root") for $root, $(free_space "$HOME") for the cache in $HOME." \
-            "The set-up requires about 14 GB with PyTorch's CUDA build, and 6 GB with its CPU build, both with the cache." \
+    if grep -qiE 'no space left|enough free space|quota exceeded' "$log" || [ "$(free_megabytes "$venv")" -lt 50 ]; then
+        die "$1: the disk is full; free: $(free_megabytes "$venv") MB for $venv, $(free_megabytes "$HOME") MB for pip's cache in $HOME." \
+            "The set-up and the cache require about 14 GB with PyTorch's CUDA build, and 6 GB with its CPU build." \
             "Free some space and run make again."
-    elif grep -qiE 'connection|resolv|resolution|network is unreachable|could not connect|timed out|proxy|certificate' "$log"; then
+    elif grep -qiE 'connection (refused|reset|broken|error|to .* timed)|new connection|resolving|name resolution|unreachable|could not connect|unable to connect|timed out|proxy|certificate' "$log"; then
         die "$1: a package server cannot be reached; the output above names it." \
             "Check the network, and proxies and certificates if this network requires them, and run make again."
     fi
     die "$1; the output is above. Run make again to start over."
 }
 
-free_space() { df -h --output=avail "$1" | tail -n 1 | tr -d ' '; }
+# The free space for a file or folder, which need not exist yet.
+free_megabytes() {
+    local path=$1
+    while [ ! -e "$path" ]; do path=$(dirname "$path"); done
+    df -m --output=avail "$path" | tail -n 1 | tr -d ' '
+}
 
 # ---- the interpreter ---------------------------------------------------------------------------------------
 
@@ -160,7 +165,7 @@ install_python_packages() {
         [ "$old_purpose" != dev ] || purpose="dev"
     else
         say "creating ${VENV:-.venv} with Python $python_version"
-        "$python" -m venv --clear "$venv" || die "the virtual environment could not be created; the message is above."
+        "$python" -m venv --clear "$venv" 2> >(tee "$log" >&2) || die_of "the virtual environment could not be created"
         say "downloading PyTorch $version and other Python packages. By default, pip takes PyTorch's CUDA build: a download of 3 GB."
         say "To take its CPU build, 0.2 GB, press Ctrl-C and set PIP_EXTRA_INDEX_URL to the address that"
         say "https://pytorch.org/get-started/locally/ shows for pip, Linux and CPU."
@@ -172,7 +177,7 @@ install_python_packages() {
     pip_install --no-build-isolation -e "${root}[$purpose]"
     printf '%s\n' "$ground" "$contents" "$purpose" >"$stamp.new"
     mv "$stamp.new" "$stamp"
-    say "done"
+    say "done in $((SECONDS / 60)) min $((SECONDS % 60)) s; ${VENV:-.venv} uses $(du -sh "$venv" | cut -f 1)"
 }
 
 [[ $purpose == demo || $purpose == dev ]] || die "FOR is '$purpose'; expected demo or dev."

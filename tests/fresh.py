@@ -8,8 +8,8 @@ clones the last commit:
 - `install`: the README's second way: `pip install .` in a virtual environment, with nothing pinned, and then
   the session of tests/compatibility.py.
 
-Only the registries of Debian and Python are used: of pip's settings, the systems get /etc/pip.conf and no others. A
-system sees neither the processes nor the mounts of another. The folder is kept, with the output of each command.
+The systems use the registries of Debian and Python only: of pip's settings, they get those of the machine
+(/etc/pip.conf), not those of the user. build/fresh/SUITE keeps the systems, and the output of each command.
 """
 
 from __future__ import annotations
@@ -149,13 +149,15 @@ def main() -> int:
     """Run all systems, print a table, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suite", help="a release of Debian, such as bookworm, trixie or testing")
-    parser.add_argument("--folder", type=Path, help="where to make the systems (default: /var/tmp/opwright-fresh/SUITE)")
+    parser.add_argument(
+        "--folder", type=Path, help="where to make the systems (default: /var/tmp/opwright-fresh/SUITE)"
+    )
     parser.add_argument("--only", nargs="*", help="names of systems (default: user, root and install)")
     parser.add_argument("--test", default="", help="arguments of `make test`, such as 'ARGS=\"-k schema\"'")
     given = parser.parse_args()
     if os.geteuid() != 0 or not shutil.which("debootstrap"):
         sys.exit("make fresh requires root and debootstrap: as root, apt-get install debootstrap, and run it again")
-    folder = given.folder or Path("/var/tmp/opwright-fresh") / given.suite
+    folder = ROOT / "build/fresh" / given.suite
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
