@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,8 +49,14 @@ def find_pytorch() -> PyTorch:
     """The PyTorch that this Python would import.
 
     Raises:
-        ToolchainError: it is not installed, is too old, or lacks its headers.
+        ToolchainError: it is not installed, is too old, or lacks its headers, or Python is free-threaded.
     """
+    if "t" in sys.abiflags:
+        msg = (
+            f"{sys.executable} is a free-threaded build of Python, which opwright does not support: use a build with "
+            "the global interpreter lock"
+        )
+        raise ToolchainError(msg)
     spec = importlib.util.find_spec("torch")
     if spec is None or not spec.submodule_search_locations:
         msg = f"PyTorch is not installed for this Python: install torch {OLDEST[0]}.{OLDEST[1]} or newer"
