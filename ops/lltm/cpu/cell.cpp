@@ -106,7 +106,8 @@ template <class T>
 std::tuple<Tensor, Tensor, Tensor> step(const Sizes& sizes, const Tensor& input, const Tensor& weights,
                                         const Tensor& bias, const Tensor& old_h, const Tensor& old_cell,
                                         bool keep_gates) {
-    const auto& [steps, batch, features, state] = sizes;
+    // Not a structured binding: clang 15 and older do not capture its names in a lambda.
+    const int64_t batch = sizes.batch, features = sizes.features, state = sizes.state;
     const Tensor biases = row_major(bias);
     const Tensor cells = row_major(old_cell);
     Tensor new_h = opwright::new_empty(input, {batch, state});
@@ -181,7 +182,8 @@ Gradients cell_with_gates_backward(const std::optional<Tensor>& grad_0, const st
                                    const Tensor& old_h, const Tensor& result_1, const Tensor& result_2,
                                    const std::vector<bool>& wanted) {
     const Sizes sizes = checked_sizes(input, 2, DeviceType::CPU, cpu_dtypes, weights, old_h);
-    const auto& [steps, batch, features, state] = sizes;
+    // Not a structured binding: clang 15 and older do not capture its names in a lambda.
+    const int64_t batch = sizes.batch, features = sizes.features, state = sizes.state;
     check_like(result_1, "result_1", input, {batch, state});
     check_like(result_2, "result_2", input, {batch, 3 * state});
     check_wanted(wanted);

@@ -83,7 +83,8 @@ Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_0, cons
                                        const Tensor& result_0, const Tensor& result_2, const Tensor& result_3,
                                        const std::vector<bool>& wanted) {
     const Sizes sizes = checked_sizes(input, 3, DeviceType::CPU, cpu_dtypes, weights, old_h);
-    const auto& [steps, batch, features, state] = sizes;
+    // Not a structured binding: clang 15 and older do not capture its names in a lambda.
+    const int64_t steps = sizes.steps, batch = sizes.batch, features = sizes.features, state = sizes.state;
     check_like(result_0, "result_0", input, {steps, batch, state});
     check_like(result_2, "result_2", input, {steps, batch, state});
     check_like(result_3, "result_3", input, {steps, batch, 3 * state});
