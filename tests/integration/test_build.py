@@ -106,12 +106,6 @@ def test_a_compile_error_shows_the_location_and_the_command_and_caches_nothing(f
     assert list((cache / "work").iterdir()) == []
 
 
-def test_an_undefined_symbol_is_found_at_link_time(folder: Path) -> None:
-    (folder / "b.cpp").write_text("int elsewhere();\nint b() { return elsewhere(); }\n")
-    with pytest.raises(BuildError, match=r"mine does not link:\n.*undefined reference to .elsewhere\(\)"):
-        _build(folder)
-
-
 def test_two_sources_with_the_same_name_in_two_folders_are_distinct(folder: Path) -> None:
     (folder / "sub").mkdir()
     (folder / "sub" / "b.cpp").write_text("int sub_b() { return 3; }\n")

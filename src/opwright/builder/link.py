@@ -28,8 +28,8 @@ def link(recipes: Recipes, objects: Sequence[Path], output: Path) -> dict[str, F
         BuildError: the linker rejects them.
     """
     depfile = output.with_name("link.d")
-    # The linker's temporary files are removed with the folder, even if it is killed.
-    environment = {"TMPDIR": str(output.parent)}
+    # The linker's temporary files are removed with the folder, even if it is killed. Its errors are read in English.
+    environment = {"TMPDIR": str(output.parent), "LC_ALL": "C"}
     linked = list(objects)
     if recipes.device_link:
         linked.append(output.with_name("dlink.o"))

@@ -15,7 +15,8 @@ import ninja as ninja_wheel
 from opwright.cache.cache import digest
 from opwright.errors import BuildError, ToolchainError
 from opwright.toolchain.compiler import find_cxx
-from opwright.toolchain.flags import for_clang
+from opwright.toolchain.flags import COMMON_ELSEWHERE, STANDARD, for_clang
+from opwright.toolchain.headers import missing_header
 from opwright.toolchain.run import Completed, failure, run
 
 if TYPE_CHECKING:
@@ -107,8 +108,15 @@ def compile_units(units: Sequence[Unit], folder: Path, progress: Progress, besid
 
 
 def accepted(units: Sequence[Unit]) -> Sequence[Unit]:
-    """`units` without flags that this machine's C++ compiler does not support. May run the compiler to identify it."""
-    return [replace(unit, command=for_clang(unit.command)) for unit in units] if find_cxx().is_clang else units
+    """`units` without flags that this machine's C++ compiler does not support. Runs the compiler to identify it.
+
+    Raises:
+        ToolchainError: the compiler is too old.
+    """
+    cxx = find_cxx()
+    if any(STANDARD in unit.command for unit in units):
+        cxx.check_release(opwrights=any(COMMON_ELSEWHERE in unit.command for unit in units))
+    return [replace(unit, command=for_clang(unit.command)) for unit in units] if cxx.is_clang else units
 
 
 def program() -> str:
@@ -156,4 +164,5 @@ def _rejected(units: Sequence[Unit], completed: Completed, folder: Path) -> Buil
     # ninja prints the command line first, then the compiler's output for this unit.
     output = completed.output.partition(unit.first_command)[2] or completed.output
     command = f"cd {folder.parent} && {unit.full_command}"
-    return failure(Completed(command, output, completed.exit_code), f"{unit.source} does not compile")
+    rejected = Completed(command, output, completed.exit_code)
+    return failure(rejected, f"{unit.source} does not compile", advise=missing_header)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opwright.checker.demangle import demangled
+from opwright.toolchain.demangle import demangled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -71,6 +71,7 @@ def _pytorch() -> str:
 
 def _cxx() -> str:
     compiler = find_cxx()
+    compiler.check_release(opwrights=True)
     return f"{compiler.version}, {compiler.path}"
 
 

@@ -17,10 +17,10 @@ from opwright.errors import OpwrightError, ToolchainError
 from opwright.toolchain.compiler import find_cxx
 from opwright.toolchain.packages import package_versions
 from opwright.toolchain.pytorch import find_pytorch
-from opwright.toolchain.run import Completed, failure, run
+from opwright.toolchain.run import failure, run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _NAME = "opwright_host"
 _CPP = Path(__file__).resolve().parent / "cpp"
@@ -59,6 +59,7 @@ def install_host(*, verbose: bool = False) -> Path:
     recipe = digest([*torch.identity, *cxx.identity, *_packages(), *_sources()])
     if (found := cache.find_folder(recipe)) is not None:
         return found
+    cxx.check_release(opwrights=True)
     from opwright.builder import ninja
     from opwright.builder.provenance import provenance
     from opwright.report.progress import Progress
@@ -77,14 +78,14 @@ def install_host(*, verbose: bool = False) -> Path:
         }
         words = [f"-D{name}={value}" for name, value in settings.items()]
         build = work / "build"
-        _require_success(run(["cmake", "-G", "Ninja", "-S", _CPP, "-B", build, *words], check=False))
+        _require_success(["cmake", "-G", "Ninja", "-S", _CPP, "-B", build, *words])
 
         def show(line: str) -> None:
             if step := _STEP.match(line):
                 shown.step("build", step[3], int(step[1]), int(step[2]))
 
         jobs = ["--parallel", os.environ["MAX_JOBS"]] if os.environ.get("MAX_JOBS") else []
-        _require_success(run(["cmake", "--build", build, "--target", "install", *jobs], check=False, on_line=show))
+        _require_success(["cmake", "--build", build, "--target", "install", *jobs], show)
         return cache.keep_folder(recipe, work / "prefix", provenance(_NAME, _CPP))
 
 
@@ -115,9 +116,11 @@ def _sources() -> list[str | bytes]:
     return parts
 
 
-def _require_success(completed: Completed) -> None:
+def _require_success(command: Sequence[str | Path], on_line: Callable[[str], None] | None = None) -> None:
+    # The errors of the linker are read in English.
+    completed = run(command, env={"LC_ALL": "C"}, check=False, on_line=on_line)
     if completed.exit_code != 0:
-        raise failure(completed, "the host cannot be built")
+        raise failure(completed, "the host cannot be built", is_authors=False)
 
 
 def main(arguments: Sequence[str] = ()) -> int:

@@ -66,9 +66,9 @@ def attach() -> bool:
     try:
         path = next(iter(_bridges), None) or build_bridge()
     except (ToolchainError, BridgeError) as error:
-        first_line = str(error.__cause__ or error).splitlines()[0]
+        reason = " ".join(str(error.__cause__ or error).splitlines()[:2])
         warnings.warn(
-            f"the C++ autograd bridge cannot be built ({first_line}); native gradients are registered in Python, which "
+            f"the C++ autograd bridge cannot be built ({reason}); native gradients are registered in Python, which "
             "is slower, and a process without Python has none",
             RuntimeWarning,
             stacklevel=5,  # the caller of opwright.open

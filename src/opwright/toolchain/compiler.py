@@ -17,6 +17,9 @@ from opwright.toolchain.run import run
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# The oldest releases that compile PyTorch's headers as C++20, and those that also compile opwright's: g++ 10 crashes.
+_OLDEST = {"g++": (10, 11), "clang++": (11, 13)}
+
 
 @dataclass(frozen=True)
 class Compiler:
@@ -80,6 +83,27 @@ class Compiler:
         lines = run([*self.command, "--version"]).output.strip().splitlines()
         release = [line for line in lines if re.search(r"release \d", line)]  # nvcc's fourth line
         return (release or lines or ["unknown"])[0].strip()
+
+    def check_release(self, *, opwrights: bool) -> None:
+        """Check that it compiles C++20; it is run once. Compilers other than g++ and clang++ are accepted.
+
+        Args:
+            opwrights: whether it is to compile opwright's headers, and not only PyTorch's.
+
+        Raises:
+            ToolchainError: it is too old.
+        """
+        printed = run([*self.command, "--version"], check=False).output.partition("\n")[0]
+        name = "clang++" if "clang version" in printed else "g++"
+        release = re.search(r"(?:clang version|\)) (\d+)([\d.]*)", printed)
+        if release is None or int(release[1]) >= _OLDEST[name][opwrights]:
+            return
+        oldest = " or ".join(f"{one} {releases[opwrights]}" for one, releases in _OLDEST.items())
+        msg = (
+            f"{name} {release[1]}{release[2]} ({shutil.which(self.host)}) is too old: opwright compiles C++20, which "
+            f"requires {oldest}, or newer. Install one, and set the environment variable CXX to it, such as CXX=g++-12"
+        )
+        raise ToolchainError(msg)
 
 
 def is_gcc(command: Sequence[str]) -> bool:

@@ -9,7 +9,6 @@ from opwright.toolchain.refusals import refusal, torch_refusal
 
 # file:line:column: error: … (g++, clang++), file(line): error … (nvcc), CMake Error at …
 _ERROR = re.compile(r"^(?:[^\s:(][^:(]*[:(]\d+.*?\b(?:fatal )?error\b|CMake Error|ninja: error|\S*nvcc fatal)")
-_LINKER = (re.compile(r"undefined reference|cannot find|multiple definition"), re.compile(r"\bld(?:\.\w+)?: "))
 _IGNORED = re.compile(r"^(?:FAILED|ninja: build stopped|collect2: error|make\b)")
 # Lines after an error that belong to it: source, caret, notes.
 _BELONGS = re.compile(r"^\s+|^\S+:\d+:\d+: note:")
@@ -31,18 +30,23 @@ class Diagnostic:
     is_signature: bool = False
 
 
-def first_error(output: str) -> Diagnostic:
+def first_error(output: str, *, is_authors: bool = True) -> Diagnostic:
     """The first error with the lines that explain it.
 
     Args:
         output: everything that the tool printed.
+        is_authors: whether it processed the user's sources; otherwise opwright's own.
     """
+    # Imported only to explain an error: it compiles many patterns.
+    from opwright.toolchain.link_errors import link_error
+
     lines = output.splitlines()
-    for at, line in enumerate(lines):
-        if _ERROR.search(line) and not _IGNORED.search(line):
-            return _with_context(lines, at)
-    # The linker prints the function first, and the error, which is more informative, on the next line.
-    return Diagnostic(next((line for pattern in _LINKER for line in lines if pattern.search(line)), ""))
+    errors = (at for at, line in enumerate(lines) if _ERROR.search(line) and not _IGNORED.search(line))
+    first = next(errors, len(lines))
+    # gold's errors about code with debug information look like those of a compiler.
+    if (linked := link_error(lines, is_authors=is_authors)) and linked.first <= first:
+        return Diagnostic(linked.text)
+    return _with_context(lines, first) if first < len(lines) else Diagnostic("")
 
 
 def _with_context(lines: list[str], at: int) -> Diagnostic:

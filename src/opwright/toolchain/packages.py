@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 from dataclasses import dataclass
@@ -37,19 +38,27 @@ def find_package(name: str) -> Package:
     """The pkg-config package `name`.
 
     Raises:
-        ToolchainError: pkg-config or the package is not installed.
+        ToolchainError: pkg-config, the package, or one that it requires is not installed.
     """
     program = _pkg_config(name)
-    answer = run([program, "--print-errors", "--modversion", name], check=False)
-    if answer.exit_code != 0:
-        msg = (
-            f"the package {name!r} is not installed, or pkg-config cannot find it: looked for {name}.pc. "
-            f"Install its development files (for opencv4: libopencv-dev), or add their folder to PKG_CONFIG_PATH"
-        )
-        raise ToolchainError(msg)
-    cflags = shlex.split(run([program, "--cflags", name]).output)
-    ldflags = shlex.split(run([program, "--libs", name]).output)
-    return Package(name, answer.output.strip(), tuple(_as_system(cflags)), tuple(ldflags))
+    options = ("--modversion", "--cflags", "--libs")
+    answers = [run([program, "--print-errors", option, name], check=False) for option in options]
+    for answer in answers:
+        if answer.exit_code != 0:
+            raise ToolchainError(_why_not(name, answer.output))
+    version, cflags, ldflags = (answer.output for answer in answers)
+    return Package(name, version.strip(), tuple(_as_system(shlex.split(cflags))), tuple(shlex.split(ldflags)))
+
+
+def packages_with(header: str) -> list[str]:
+    """The installed pkg-config packages with a folder that contains `header`; empty if pkg-config is not installed."""
+    try:
+        program = _pkg_config(header)
+    except ToolchainError:
+        return []
+    names = [line.split()[0] for line in run([program, "--list-all"], check=False).output.splitlines() if line.strip()]
+    folders = {name: run([program, "--cflags-only-I", name], check=False).output.split() for name in names}
+    return [name for name in names if any((Path(word[2:]) / header).is_file() for word in folders[name])]
 
 
 def package_versions(names: Iterable[str]) -> dict[str, str]:
@@ -67,6 +76,20 @@ def package_versions(names: Iterable[str]) -> dict[str, str]:
         return dict(zip(listed, versions, strict=True))
     answers = {name: run([program, "--modversion", name], check=False) for name in listed}
     return {name: answer.output.strip() for name, answer in answers.items() if answer.exit_code == 0}
+
+
+def _why_not(name: str, printed: str) -> str:
+    """Why pkg-config, which printed this, does not find the package `name` or one that it requires."""
+    required = re.search(r"Package '(.+?)', required by '(.+?)', not found", printed)
+    if required is None and "not found" not in printed and "No package" not in printed:
+        return f"pkg-config rejects the package {name!r}: {printed.strip()}"
+    missing = required[1] if required else name
+    subject = f"the package {name!r}" + (f" requires the package {missing!r}, which" if missing != name else "")
+    return (
+        f"{subject} is not installed, or pkg-config cannot find it: looked for {missing}.pc. Install its development "
+        f"files (for opencv4: libopencv-dev; on Debian, `apt-file search /{missing}.pc` prints their package), "
+        "or add their folder to PKG_CONFIG_PATH"
+    )
 
 
 def _pkg_config(wanted: str) -> str:

@@ -258,17 +258,28 @@ def become(command: Sequence[str | Path]) -> NoReturn:
         raise _not_runnable(line, error) from error
 
 
-def failure(completed: Completed, what: str = "the command failed") -> BuildError:
-    """The error for a program that failed: the first real diagnostic and the command, without the other output."""
-    diagnostic = first_error(completed.output)
-    ended = (
-        "was killed at its time limit"
-        if completed.timed_out
-        else f"was killed by {signal_name(-completed.exit_code)}"
-        if completed.exit_code < 0
-        else f"exited with {completed.exit_code}"
-    )
+def failure(
+    completed: Completed,
+    what: str = "the command failed",
+    *,
+    is_authors: bool = True,
+    advise: Callable[[str], str] | None = None,
+) -> BuildError:
+    """The error for a program that failed: the first real diagnostic and the command, without the other output.
+
+    Args:
+        completed: the program.
+        what: what failed.
+        is_authors: whether it processed the user's sources; otherwise opwright's own.
+        advise: returns what to append to the text of an error, which it is given.
+    """
+    diagnostic = first_error(completed.output, is_authors=is_authors)
+    code = completed.exit_code
+    ended = f"was killed by {signal_name(-code)}" if code < 0 else f"exited with {code}"
+    if completed.timed_out:
+        ended = "was killed at its time limit"
     shown = diagnostic.text or completed.output.strip()[-1000:] or f"it printed nothing and {ended}"
+    shown += advise(shown) if advise else ""
     msg = f"{what}:\n{shown}\nThe command {ended}:\n  {completed.command}"
     error = SignatureError if diagnostic.is_signature else BuildError
     return error(msg, command=completed.command, output=completed.output)

@@ -34,15 +34,6 @@ def test_nvccs_errors_are_found() -> None:
     assert first_error("nvcc fatal   : Unsupported gpu architecture 'compute_10'").text != ""
 
 
-def test_a_linker_error_is_found() -> None:
-    text = (
-        "/usr/bin/ld: a.o: in function `f()':\n"
-        "a.cpp:(.text+0x5): undefined reference to `cv::noArray()'\n"
-        "collect2: error: ld returned 1 exit status\n"
-    )
-    assert "undefined reference to `cv::noArray()'" in first_error(text).text
-
-
 def test_constexpr_expansions_that_lead_to_an_error_are_kept() -> None:
     text = (
         "a.cpp: In function 'void g()':\n"

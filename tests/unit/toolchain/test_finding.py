@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import types
 from typing import TYPE_CHECKING
@@ -34,6 +35,14 @@ def test_a_cxx_that_does_not_exist_is_an_error(monkeypatch: pytest.MonkeyPatch) 
         compiler.find_cxx()
 
 
+def test_a_free_threaded_python_is_rejected_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.abiflags", "t")
+    with pytest.raises(
+        ToolchainError, match=r"^\S+ is a free-threaded build of Python, which .* not support: use [^\n]+$"
+    ):
+        pytorch.find_pytorch()
+
+
 def test_without_a_compiler_the_error_names_the_package_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -41,6 +50,37 @@ def test_without_a_compiler_the_error_names_the_package_to_install(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolchainError, match=r"no C\+\+ compiler: .* install the package g\+\+"):
         compiler.find_cxx()
+
+
+@pytest.mark.parametrize(
+    ("printed", "compiler_name", "for_pytorch", "for_opwright"),
+    [
+        ("g++ (Debian 9.3.0) 9.3.0", "g++ 9.3.0", False, False),
+        ("c++ (GCC) 8.5.0 20210514 (Red Hat 8.5.0-28)", "g++ 8.5.0", False, False),
+        ("g++-10 (Debian 10.2.1-6) 10.2.1 20210110", "g++ 10.2.1", True, False),
+        ("Ubuntu clang version 10.0.0-4ubuntu1", "clang++ 10.0.0", False, False),
+        ("g++ (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0", "", True, True),
+        ("x86_64-conda-linux-gnu-c++ (conda-forge gcc 12.3.0-3) 12.3.0", "", True, True),
+        ("Debian clang version 14.0.6", "", True, True),
+        ("a compiler of another kind", "", True, True),
+    ],
+)
+def test_a_compiler_that_is_too_old_is_rejected(
+    printed: str, compiler_name: str, for_pytorch: bool, for_opwright: bool, tmp_path: Path
+) -> None:
+    program = tmp_path / "cxx"
+    program.write_text(f"#!/bin/sh\necho '{printed}'\n")
+    program.chmod(0o755)
+    for opwrights, is_accepted, oldest in (
+        (False, for_pytorch, "g++ 10 or clang++ 11"),
+        (True, for_opwright, "g++ 11 or clang++ 13"),
+    ):
+        with contextlib.nullcontext() if is_accepted else pytest.raises(ToolchainError) as raised:
+            compiler.Compiler(program).check_release(opwrights=opwrights)
+        assert raised is None or str(raised.value) == (
+            f"{compiler_name} ({program}) is too old: opwright compiles C++20, which requires {oldest}, or newer. "
+            "Install one, and set the environment variable CXX to it, such as CXX=g++-12"
+        )
 
 
 def test_a_cuda_home_without_nvcc_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -149,6 +189,24 @@ def test_a_packages_headers_become_system_headers() -> None:
 def test_the_error_for_a_missing_package_names_its_pc_file() -> None:
     with pytest.raises(ToolchainError, match=r"'no-such-package' is not installed.*looked for no-such-package\.pc"):
         packages.find_package("no-such-package")
+
+
+@pytest.mark.parametrize(
+    ("requires", "message"),
+    [
+        ("Requires: no-such", r"'mine' requires the package 'no-such', which is not installed.*looked for no-such\.pc"),
+        ("Requires.private: no-such", r"'mine' requires the package 'no-such', which is not installed"),
+        ("Requires: other >= 9", r"pkg-config rejects the package 'mine': .*other"),
+    ],
+)
+def test_the_error_names_the_package_that_another_one_requires(
+    requires: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PKG_CONFIG_PATH", str(tmp_path))
+    for name, line in (("mine", requires), ("other", "")):
+        (tmp_path / f"{name}.pc").write_text(f"Name: {name}\nDescription: {name}\nVersion: 1\n{line}\n")
+    with pytest.raises(ToolchainError, match=f"(?s){message}"):
+        packages.find_package("mine")
 
 
 def test_a_missing_pkg_config_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

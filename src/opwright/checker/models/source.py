@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.code import value_code, variable
 from opwright.spec import derive
+from opwright.spec.find import UncachedLoader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -238,7 +239,8 @@ def _module(subject: Subject, what: str, source: str) -> ModuleType:
     # TorchScript reads the source again, so it must be in a file.
     path = subject.work / f"{subject.op.name}_{what}.py"
     path.write_text(_HEAD.format(name=subject.op.qualified_name) + source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(f"opwright_models.{path.stem}", path)
+    name = f"opwright_models.{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path, loader=UncachedLoader(name, str(path)))
     if spec is None or spec.loader is None:  # only for the type checker: it ends in .py
         raise AssertionError
     module = importlib.util.module_from_spec(spec)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from opwright.checker.demangle import demangled
+from opwright.toolchain.demangle import demangled
 
 
 def test_mangled_names_become_readable_and_the_rest_is_unchanged() -> None:
