@@ -109,14 +109,19 @@ def run(system: System, place: Path, command: str, log: Path) -> int:
     variables |= {name: os.environ[name] for name in PROXIES if name in os.environ}
     words = [f"{name}={value}" for name, value in variables.items()]
     inside = ["chroot", f"--userspec={system.user}", str(place), "env", "-i", *words]
-    mounts = " && ".join(
+    # The first mount makes the folder a file system of its own, which programs look for in the list of mounts.
+    mounts = [
+        ["--bind", ".", "."],
+        ["-t", "proc", "proc", "proc"],
+        ["--rbind", "/sys", "sys"],
+        ["--rbind", "/dev", "dev"],
+    ]
+    script = " && ".join(
         [
-            f"mount -t proc proc {shlex.quote(str(place / 'proc'))}",
-            f"mount --rbind /sys {shlex.quote(str(place / 'sys'))}",
-            f"mount --rbind /dev {shlex.quote(str(place / 'dev'))}",
+            *(f"cd {shlex.quote(str(place))} && mount {shlex.join(mount)}" for mount in mounts),
+            f"exec {shlex.join(inside)} bash -c {shlex.quote(f'cd ~/opwright && {command}')}",
         ]
     )
-    script = f"{mounts} && exec {shlex.join(inside)} bash -c {shlex.quote(f'cd ~/opwright && {command}')}"
     # The mounts and the processes end with the namespaces, so that the folder can be removed at any time.
     own = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script]
     with log.open("ab") as output:

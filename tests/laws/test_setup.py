@@ -211,7 +211,7 @@ def test_an_error_of_apt_has_a_cause(tmp_path: Path, complaint: str, cause: str)
 
 
 def test_without_a_network_the_set_up_says_so(tmp_path: Path) -> None:
-    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0", "PIP_FIND_LINKS": ""}
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "1", "PIP_FIND_LINKS": ""}
     code, said = run_setup(copy_of_setup(tmp_path), programs=ALL_INSTALLED, PIP_CONFIG_FILE="/dev/null", **nowhere)
     assert code == 1
     assert "By default, pip takes PyTorch's CUDA build: a download of 3 GB" in said

@@ -6,10 +6,28 @@ import hashlib
 import importlib.util
 import os
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from opwright.errors import OpwrightError, SpecError
 from opwright.spec.library import Library
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+
+class UncachedLoader(SourceFileLoader):
+    """Runs a Python file without Python's cache in `__pycache__`.
+
+    Python takes compiled code from there for a file that was changed within a second and kept its size.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The compiled file."""
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
 
 
 def op_file(path: str | Path) -> Path:
@@ -40,8 +58,9 @@ def library_at(path: str | Path) -> Library:
     """
     file = op_file(path)
     module_name = f"opwright_library_{hashlib.sha256(os.fsencode(file)).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(module_name, file)
-    if spec is None or spec.loader is None:
+    loader = UncachedLoader(module_name, str(file))
+    spec = importlib.util.spec_from_file_location(module_name, file, loader=loader)
+    if spec is None or spec.loader is None or file.suffix != ".py":
         msg = f"{file} is not a Python file: an operator library is described in an op.py"
         raise SpecError(msg)
     module = importlib.util.module_from_spec(spec)

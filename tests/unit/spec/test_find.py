@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,6 +30,17 @@ def test_a_folder_and_its_file_are_the_same_library(tmp_path: Path) -> None:
         library = library_at(given)
         assert library.root == tmp_path
         assert library.schemas() == ["f(Tensor x) -> Tensor"]
+
+
+def test_a_change_within_a_second_that_keeps_the_size_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    for name in ("found", "other"):
+        (tmp_path / "op.py").write_text(GOOD.replace("found", name))
+        os.utime(tmp_path / "op.py", (1e9, 1e9))
+        assert library_at(tmp_path).namespace == name
+    assert [path.name for path in tmp_path.iterdir()] == ["op.py"]
 
 
 def test_a_folder_without_an_op_py_is_an_error(tmp_path: Path) -> None:

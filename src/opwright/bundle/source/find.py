@@ -19,6 +19,7 @@ from torch import nn
 from opwright.bundle.error_summary import error_summary
 from opwright.bundle.source import saved
 from opwright.errors import BundleError, OpwrightError
+from opwright.spec.find import UncachedLoader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -160,7 +161,7 @@ def _file(path: Path) -> ModuleType:
         raise BundleError(msg)
     # TorchScript includes the module's name in class names, so the name must not depend on the folder.
     name = f"opwright_model_{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=UncachedLoader(name, str(path)))
     if spec is None or spec.loader is None:  # only for the type checker: the path ends with .py
         raise AssertionError
     module = importlib.util.module_from_spec(spec)
