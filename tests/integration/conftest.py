@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +18,7 @@ from elftools.elf.elffile import ELFFile
 from filelock import FileLock
 
 import opwright
+from opwright.builder.setuptools import NEWEST_TESTED
 from tests.interpreter import python
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 PACKAGES = Path(__file__).parents[1] / "packages"
 HEADERS = Path(__file__).parents[2] / "src/opwright/include"
+BUILD = Path(__file__).parents[2] / "build"
 TORCH = Path(torch.__file__).parent
 COMPILE = (
     *("g++", "-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique"),
@@ -140,6 +144,31 @@ def build_once(tmp_path_factory: pytest.TempPathFactory) -> BuildOnce:
         return folder
 
     return once
+
+
+@pytest.fixture(scope="session", params=["81.0.0", NEWEST_TESTED])
+def setuptools_release(request: pytest.FixtureRequest) -> str:
+    """The newest setuptools that PyTorch 2.11 accepts, and the newest."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def with_setuptools(setuptools_release: str) -> dict[str, str]:
+    """The variables with which a Python process uses this setuptools, whichever one the environment has."""
+    release = setuptools_release
+    if importlib.metadata.version("setuptools") == release:
+        return {}
+    BUILD.mkdir(exist_ok=True)
+    folder = BUILD / f"setuptools-{release}"
+    with FileLock(f"{folder}.lock"), tempfile.TemporaryDirectory(dir=BUILD) as scratch:
+        if not folder.exists():
+            flags = ("--quiet", "--disable-pip-version-check", "--retries=1", "--no-deps", f"--target={scratch}/made")
+            done = _run(sys.executable, "-m", "pip", "install", *flags, f"setuptools=={release}")
+            if "(from versions: none)" in done.stderr:
+                pytest.skip(f"setuptools {release} is not installed, and pip cannot reach a package index")
+            assert done.returncode == 0, done.stderr
+            Path(scratch, "made").rename(folder)  # complete, even if another run is stopped
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ pytest.importorskip("setuptools")
 SETUP = """
 import os
 from setuptools import setup, find_packages
+from distutils.ccompiler import new_compiler
 import torch.utils.cpp_extension
 from torch.utils import cpp_extension
 from torch.utils.cpp_extension import CUDA_HOME, BuildExtension, CppExtension, include_paths
@@ -33,6 +34,9 @@ class Late(BuildExtension):
             if extension.name == "shaped._late":
                 extension.extra_compile_args = ["-DANSWER=7"]
         super().build_extensions()
+        # Another compiler, which the project uses itself.
+        (built,) = new_compiler().compile(["csrc/plain.c"], output_dir="of_project")
+        assert os.path.exists(built)
 
 
 setup(
@@ -81,6 +85,7 @@ FILES = {
     "csrc/cpu/module.cc": '#include "factor.h"\nlong factor() { return 5; }\n',
     "csrc/factor.h": "#pragma once\nlong factor();\n",
     "csrc/late.cpp": LATE,
+    "csrc/plain.c": "",
     "csrc/broken.cpp": "int f() { return nowhere; }\n",
 }
 WITHOUT_SUFFIX = "Late.with_options(use_ninja=False, no_python_abi_suffix=True)"
@@ -130,12 +135,14 @@ def test_both_builders_produce_the_same_files_and_results(tmp_path: Path) -> Non
     assert answers(ours) == answers(theirs) == "21 13"
 
 
-def test_the_wheel_of_an_unchanged_project_contains_the_same_files_as_pytorchs(tmp_path: Path) -> None:
+def test_the_wheel_of_an_unchanged_project_contains_the_same_files_as_pytorchs(
+    tmp_path: Path, setuptools_release: str, with_setuptools: dict[str, str]
+) -> None:
     folder = project(tmp_path, last="\n")
     (folder / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["setuptools", "torch"]\nbuild-backend = "setuptools.build_meta"\n'
     )
-    ended = ran(folder, "-m", "opwright", "build", "--setup", ".", "--wheel", "--json", "-")
+    ended = ran(folder, "-m", "opwright", "build", "--setup", ".", "--wheel", "--json", "-", **with_setuptools)
     assert ended.returncode == 0, ended.stderr
     built = json.loads(ended.stdout)
     assert {Path(extension["path"]).name for extension in built["extensions"]} == {"_late.so", "_module.so"}
@@ -143,6 +150,7 @@ def test_the_wheel_of_an_unchanged_project_contains_the_same_files_as_pytorchs(t
     assert "-cp3" in wheel.name
     with zipfile.ZipFile(wheel) as file:
         assert {"shaped/_late.so", "shaped/_module.so", "shaped/__init__.py"} <= set(file.namelist())
+        assert f"setuptools ({setuptools_release})" in file.read("shaped-1.0.dist-info/WHEEL").decode()
 
 
 def test_a_build_in_place_prints_the_paths_of_its_shared_objects(tmp_path: Path) -> None:

@@ -85,9 +85,10 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _setup(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _setup(project: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "setup.py", *arguments]
-    return subprocess.run(command, cwd=project, env=os.environ, capture_output=True, text=True, check=False)
+    variables = {**os.environ, **environment}
+    return subprocess.run(command, cwd=project, env=variables, capture_output=True, text=True, check=False)
 
 
 def test_file_names_have_a_python_version_for_modules_but_not_for_operators(project: Path) -> None:
@@ -104,9 +105,11 @@ def test_file_names_have_a_python_version_for_modules_but_not_for_operators(proj
     assert used.stdout == "2 3\n", used.stderr
 
 
-def test_inplace_builds_are_next_to_the_package(project: Path) -> None:
-    assert _setup(project, "-q", "build_ext", "--inplace").returncode == 0
-    assert (project / "packaged" / "from_library.so").is_file()
+def test_inplace_builds_are_next_to_the_package(project: Path, with_setuptools: dict[str, str]) -> None:
+    ended = _setup(project, "-q", "build_ext", "--inplace", **with_setuptools)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    built = {path.name.partition(".")[0] for path in (project / "packaged").glob("*.so")}
+    assert built == {"from_library", "alone", "binding", "plain"}
 
 
 def test_an_error_in_a_source_fails_the_build_with_its_location(project: Path) -> None:

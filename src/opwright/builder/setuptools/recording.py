@@ -7,16 +7,19 @@ import shlex
 import shutil
 import sys
 import threading
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import setuptools
 from setuptools.errors import CompileError, LinkError
 
 from opwright.builder.compile import build_plan, copy_to
 from opwright.builder.ninja import Unit
 from opwright.builder.plan import Commands, Plan
-from opwright.builder.setuptools import nvcc, report
+from opwright.builder.setuptools import NEWEST_TESTED, nvcc, report
 from opwright.errors import BuildError, OpwrightError
 from opwright.report.progress import Progress
 from opwright.toolchain.compiler import Compiler, find_cxx
@@ -24,7 +27,7 @@ from opwright.toolchain.flags import STANDARD
 from opwright.toolchain.pytorch import find_pytorch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from distutils.unixccompiler import UnixCCompiler as _Base
 else:
     _Base = object
@@ -40,12 +43,10 @@ class _Recorded(threading.local):
     Attributes:
         units: the unit that compiles each object that setuptools expects.
         device_link: nvcc's command line that links device code.
-        command: the linker's command line; None outside a link.
     """
 
     units: dict[str, Unit] = field(default_factory=dict)
     device_link: tuple[str, ...] = ()
-    command: list[str] | None = None
 
 
 class Recording(_Base):
@@ -79,13 +80,6 @@ class Recording(_Base):
             device_link = nvcc.command(nvcc.flags(_of(extra_postargs, "nvcc_dlink")))
             self.recorded.device_link = tuple(_absolute(device_link))
 
-    def spawn(self, cmd: Iterable[Any], **kwargs: Any) -> None:
-        """Record the linker's command line within `link`; otherwise start a program."""
-        if self.recorded.command is None:
-            super().spawn(cmd, **kwargs)
-        else:
-            self.recorded.command[:] = [str(word) for word in cmd]
-
     def create_static_lib(self, objects: list[str], *args: Any, **kwargs: Any) -> None:
         """Create an archive of objects that setuptools compiled itself."""
         self._check_not_recorded(objects, "an archive")
@@ -94,18 +88,15 @@ class Recording(_Base):
     def link(self, target_desc: str, objects: Any, output_filename: str, *args: Any, **kwargs: Any) -> None:
         """Build a shared object from the recorded command lines."""
         objects = list(objects)
-        if not any(name in self.recorded.units for name in objects):
-            super().link(target_desc, objects, output_filename, *args, **kwargs)
+        link = partial(super().link, target_desc, objects, output_filename, *args, **kwargs)
+        # setuptools 80 and older support --dry-run.
+        if not any(name in self.recorded.units for name in objects) or getattr(self, "dry_run", False):
+            link()
             return
         if target_desc == self.EXECUTABLE:
             self._check_not_recorded(objects, "a program")
-        self.recorded.command = []
-        try:
-            super().link(target_desc, objects, output_filename, *args, **kwargs)
-            command = self.recorded.command
-        finally:
-            self.recorded.command = None
         units = {name: self.recorded.units.pop(name) for name in objects if name in self.recorded.units}
+        command = _command_of_linker(link, frozenset(units))
         others = [word for word in command if word not in units]
         target = others.pop(others.index("-o") + 1)
         others.remove("-o")
@@ -154,13 +145,64 @@ def record(compiler: Any, *, verbose: bool) -> Recording:
         raise BuildError(msg)
     kind = type(compiler)
     suffixes = [*compiler.src_extensions, *sorted(nvcc.SUFFIXES - set(compiler.src_extensions))]
-    # Modified in place: a project may have changed its flags, and may keep a reference to it.
-    compiler.__class__ = type(kind.__name__, (Recording, kind), {})
+    # Modified in place: a project may have changed its flags, and may keep a reference to it. Its type is an attribute
+    # of the instance: setuptools creates other compilers from the newest class that has the type "unix".
+    compiler.__class__ = type(kind.__name__, (Recording, kind), {"compiler_type": ""})
+    compiler.compiler_type = "unix"
     compiler.src_extensions = suffixes
     compiler.recorded = _Recorded()
     compiler.verbose_steps = verbose
     compiler.force = True  # the cache detects changes
     return compiler  # type: ignore[no-any-return]  # its class was changed above
+
+
+# The objects that `_command_of_linker` is linking.
+_linking: ContextVar[frozenset[str]] = ContextVar("_linking", default=frozenset())
+
+
+class _LinkerStarts(BaseException):  # not an Exception, which setuptools may catch
+    """Raised in place of starting the linker, with its command line."""
+
+
+def _command_of_linker(link: Callable[[], None], objects: frozenset[str]) -> list[str]:
+    """The command line with which `link` would start the linker, which does not start.
+
+    Python itself reports the programs that it starts, so the result does not depend on the functions that setuptools
+    calls on the way, which are private and change.
+
+    Raises:
+        LinkError: `link` started no program that links `objects`, as far as Python reports.
+    """
+    _watch()
+    token = _linking.set(objects)
+    cause = None
+    try:
+        link()
+    except _LinkerStarts as starts:
+        return list(starts.args)
+    except LinkError as error:
+        cause = error  # of a linker that did start, and found no objects
+    finally:
+        _linking.reset(token)
+    msg = (
+        f"setuptools {setuptools.__version__} links in a way that opwright does not recognize: expected it to start a "
+        f"program whose arguments include -o and each object, such as {min(objects)}. Install a release that opwright "
+        f'is tested with: pip install "setuptools<={NEWEST_TESTED}"'
+    )
+    raise LinkError(msg) from cause
+
+
+@cache  # Python cannot remove an audit hook
+def _watch() -> None:
+    sys.addaudithook(_stop_linker)
+
+
+def _stop_linker(event: str, arguments: tuple[Any, ...]) -> None:
+    """An audit hook that raises `_LinkerStarts` if this thread is linking and starts the linker."""
+    if event in {"subprocess.Popen", "os.posix_spawn"} and (objects := _linking.get()):
+        command = [os.fsdecode(word) for word in arguments[1]]
+        if objects.union(["-o"]).issubset(command):
+            raise _LinkerStarts(*command)
 
 
 def _of(given: Any, compiler: str) -> list[str]:

@@ -1,14 +1,24 @@
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import setuptools
 from setuptools import Distribution, Extension
+from setuptools.errors import LinkError
 
+from opwright.builder.setuptools import NEWEST_TESTED
 from opwright.builder.setuptools.command import BuildExtension
-from opwright.builder.setuptools.recording import record
+from opwright.builder.setuptools.recording import _command_of_linker, record
 from opwright.errors import BuildError
 from opwright.toolchain.pytorch import find_pytorch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture
@@ -67,6 +77,57 @@ def test_flags_of_the_environment_are_used(folder: Path, monkeypatch: pytest.Mon
 def test_sources_with_the_same_name_have_separate_objects(folder: Path) -> None:
     compiler = record(compiler_of(BuildExtension(Distribution())), verbose=False)
     assert len(set(compiler.object_filenames(["a.cpp", "a.cc", "a.cu", "sub/a.cpp"]))) == 4
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        subprocess.check_call,
+        lambda command: subprocess.Popen([os.fsencode(word) for word in command], executable="/bin/false"),
+        lambda command: os.posix_spawn("/bin/false", command, {}),
+    ],
+)
+def test_the_command_line_of_the_linker_is_recorded_whichever_function_starts_it(
+    start: Callable[[list[str]], object],
+) -> None:
+    linker = ["cc", "-shared", "b.o", "a.o", "-o", "it.so"]
+
+    def link() -> None:
+        subprocess.check_call(["true", "a.o"])  # another program
+        start(linker)
+
+    assert _command_of_linker(link, frozenset({"a.o", "b.o"})) == linker
+    subprocess.check_call(["true", *linker])  # programs start again
+
+
+def link_in_another_way(error: Exception | None, *, dry_run: bool = False) -> None:
+    """Links with a setuptools that starts no linker, as far as Python reports."""
+    compiler: Any = compiler_of(BuildExtension(Distribution()))
+
+    class Future(type(compiler)):  # type: ignore[misc]  # mypy does not accept a value as a base class
+        def link(self, *_: Any, **__: Any) -> None:
+            if error:
+                raise error
+
+    compiler.__class__ = Future
+    compiler.dry_run = dry_run
+    objects = record(compiler, verbose=False).compile(["a.cpp"], output_dir="build")
+    compiler.link(compiler.SHARED_OBJECT, objects, "a.so")
+
+
+@pytest.mark.parametrize("error", [None, LinkError("exit code 1")])
+def test_a_setuptools_that_links_in_an_unknown_way_is_rejected(folder: Path, error: Exception | None) -> None:
+    message = (
+        f"setuptools {setuptools.__version__} links in a way that opwright does not recognize: expected it to start a "
+        "program whose arguments include -o and each object, such as build/a.cpp.o. Install a release that opwright is "
+        f'tested with: pip install "setuptools<={NEWEST_TESTED}"'
+    )
+    with pytest.raises(LinkError, match=f"^{re.escape(message)}$"):
+        link_in_another_way(error)
+
+
+def test_a_dry_run_links_nothing(folder: Path) -> None:
+    link_in_another_way(None, dry_run=True)
 
 
 def test_an_unsupported_compiler_is_rejected() -> None:

@@ -20,7 +20,7 @@ def test_an_extension_is_the_one_of_pytorch() -> None:
 
 
 def test_an_unknown_argument_of_setuptools_causes_a_warning() -> None:
-    with pytest.warns(UserWarning, match="Unknown Extension options: 'extra_link_flags'"):
+    with pytest.warns(UserWarning, match="nknown .*Extension.* options: 'extra_link_flags'"):
         CppExtension("a", ["a.cpp"], extra_link_flags=["-lm"])
 
 
