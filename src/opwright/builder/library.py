@@ -20,7 +20,7 @@ def build(path: str | Path, *, verbose: bool = False, cuda: bool | None = None, 
     Args:
         path: the folder of an op.py, or the file itself.
         verbose: print each step.
-        cuda: build the CUDA sources; by default, if this PyTorch is a CUDA build.
+        cuda: build the CUDA sources; by default, if this PyTorch is a CUDA build and this machine has nvcc or a GPU.
         debug: build for a debugger: not optimized, with debug information for lines, variables and macros.
 
     Returns:

@@ -10,8 +10,8 @@ from opwright.builder import definitions
 from opwright.builder.abi import abi_of, includes_opwright, uses_python
 from opwright.errors import BuildError, SpecError
 from opwright.spec.library import SOURCE_SUFFIXES
+from opwright.toolchain.devices import why_no_cuda
 from opwright.toolchain.flags import Abi
-from opwright.toolchain.pytorch import find_pytorch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +105,7 @@ def plan_library(library: Library, cache: Cache, *, cuda: bool | None = None, de
     Args:
         library: the library.
         cache: the cache to write the generated definitions to.
-        cuda: build the CUDA sources; by default, if this PyTorch is a CUDA build.
+        cuda: build the CUDA sources; by default, unless `why_no_cuda` returns a reason.
         debug: build for a debugger.
 
     Raises:
@@ -114,7 +114,7 @@ def plan_library(library: Library, cache: Cache, *, cuda: bool | None = None, de
     if not library.ops:
         msg = f"library {library.namespace!r} describes no operators: decorate a function in op.py with @library.op"
         raise SpecError(msg)
-    with_cuda = find_pytorch().cuda is not None if cuda is None else cuda
+    with_cuda = not why_no_cuda() if cuda is None else cuda
     sources = tuple(source for source in library.sources if with_cuda or source.suffix != ".cu")
     plan = Plan(
         name=library.namespace,

@@ -20,7 +20,11 @@ _IN_THE_LIBRARY = "\0"
 @click.command(cls=WatchableCommand, done="built", unwatched=["setup"])
 @library_argument
 @click.option("--output", "-o", metavar="FILE", type=PATH, help="Copy the shared object to FILE.")
-@click.option("--cuda/--no-cuda", default=None, help="Build the CUDA sources; by default if PyTorch is a CUDA build.")
+@click.option(
+    "--cuda/--no-cuda",
+    default=None,
+    help="Build the CUDA sources; by default with a CUDA build of PyTorch, and nvcc or a GPU.",
+)
 @click.option("--debug", is_flag=True, help="Build for a debugger: without optimization, with debug information.")
 @click.option(
     *("--compile-commands", "database"),
@@ -97,6 +101,7 @@ def _build_library(
     from opwright.builder.library import describe
     from opwright.cache.cache import Cache
     from opwright.report.progress import Progress
+    from opwright.toolchain.devices import why_no_cuda
 
     cache = Cache()
     described = describe(path, cache, cuda=cuda, debug=debug)
@@ -114,7 +119,7 @@ def _build_library(
     target = copy_to(artefact, output.absolute()) if output else artefact.path
     left_out = [source.name for source in library.sources if source not in artefact.plan.sources]
     if left_out:
-        reason = "--no-cuda" if cuda is False else "this PyTorch is a CPU build; --cuda compiles them anyway"
+        reason = "--no-cuda" if cuda is False else why_no_cuda()
         click.echo(f"left out: {', '.join(left_out)} ({reason})", err=True)
     if artefact.log:
         click.echo(artefact.log, err=True)

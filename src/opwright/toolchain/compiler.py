@@ -17,6 +17,8 @@ from opwright.toolchain.run import run
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# Variables that select nvcc: its command line, and the toolkit's folder.
+NVCC_VARIABLES = ("CUDACXX", "CUDA_HOME", "CUDA_PATH")
 # The oldest releases that compile PyTorch's headers as C++20, and those that also compile opwright's: g++ 10 crashes.
 _OLDEST = {"g++": (10, 11), "clang++": (11, 13)}
 
@@ -164,7 +166,7 @@ def find_nvcc() -> Compiler:
     """
     if named := _words("CUDACXX"):
         return Compiler(_program(named[0], "CUDACXX"), tuple(named[1:]))
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
+    for variable in NVCC_VARIABLES[1:]:
         if home := os.environ.get(variable):
             return Compiler(_program(str(Path(home) / "bin" / "nvcc"), variable))
     found = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
