@@ -1,12 +1,12 @@
 """Runs what the README promises on a bare Debian, made new in a folder: `make fresh SUITE=trixie`.
 
-It needs root, debootstrap and git, and about 40 GB. Each of three systems starts with what the README requires, and
-clones the last commit:
+It needs root, debootstrap and git, and 20 GB for each of three systems. Each starts with what the README requires, and
+contains a clone of the last commit:
 
-- `root`: root runs `make demo` and `make test`;
-- `user`: a plain user, who may use sudo, runs the same;
-- `install`: the README's second way: `pip install .` in a virtual environment, with nothing pinned, and then
-  the session of tests/compatibility.py.
+- `user`: a plain user, who may use sudo, runs `make demo` and `make test`;
+- `root`: root runs the same;
+- `install`: the README's second way: `pip install .` in a virtual environment, with nothing pinned, and the rest of the
+  session of tests/compatibility.py, with g++ and with clang++.
 
 The systems use the registries of Debian and Python only: of pip's settings, they get those of the machine
 (/etc/pip.conf), not those of the user. build/fresh/SUITE keeps the systems, and the output of each command.
@@ -57,10 +57,15 @@ class Outcome:
 def systems(arguments: str) -> list[System]:
     """The three systems; `arguments` follow `make test`."""
     two = ("make demo", f"make test {arguments}".strip())
+    listed = [line.split() for line in (ROOT / "setup/system-packages.txt").read_text().splitlines()]
+    packages = [words[0] for words in listed if words[1:2] == ["#"] and words[0] != "libopencv-dev"]
+    install = "apt-get update && apt-get install -qq -y --no-install-recommends"
+    session = "python3 tests/compatibility.py"
+    own = (f"{install} {' '.join(packages)}", session, f"{install} clang && {session} --cxx clang++")
     return [
         System("user", USER, (*BARE, "sudo"), two),
         System("root", "root", BARE, two),
-        System("install", "root", (*BARE, "python3-venv", "python3-dev"), ("python3 tests/compatibility.py",)),
+        System("install", "root", BARE, own),
     ]
 
 
