@@ -14,6 +14,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "$root"
 purpose=${FOR:-dev}
+HOME=${HOME:-/root}
 venv=$root/${VENV:-.venv}
 torch=${TORCH:-}
 stamp=$venv/opwright-stamp
@@ -38,6 +39,14 @@ die_of() {
             "Check the network, and proxies and certificates if this network requires them, and run make again."
     fi
     die "$1; the output is above. Run make again to start over."
+}
+
+# Runs a program whose errors are shown and kept in $log.
+logged() {
+    local status=0
+    { "$@"; } 2> >(tee "$log" >&2) || status=$?
+    wait "$!" # for tee
+    return "$status"
 }
 
 # The free space for a file or folder, which need not exist yet.
@@ -144,8 +153,8 @@ pip_install() {
     local quiet=()
     [ -t 1 ] || quiet=(-q)
     mkdir -p "$venv/tmp"
-    TMPDIR=$venv/tmp "$venv/bin/python" -m pip install "${quiet[@]}" --disable-pip-version-check -c "$venv/constraints.txt" \
-        "$@" 2> >(tee "$log" >&2) || die_of "pip could not install the Python packages"
+    TMPDIR=$venv/tmp logged "$venv/bin/python" -m pip install "${quiet[@]}" --disable-pip-version-check \
+        -c "$venv/constraints.txt" "$@" || die_of "pip could not install the Python packages"
     rm -rf "$venv/tmp"
 }
 
@@ -165,7 +174,7 @@ install_python_packages() {
         [ "$old_purpose" != dev ] || purpose="dev"
     else
         say "creating ${VENV:-.venv} with Python $python_version"
-        "$python" -m venv --clear "$venv" 2> >(tee "$log" >&2) || die_of "the virtual environment could not be created"
+        logged "$python" -m venv --clear "$venv" || die_of "the virtual environment could not be created"
         say "downloading PyTorch $version and other Python packages. By default, pip takes PyTorch's CUDA build: a download of 3 GB."
         say "To take its CPU build, 0.2 GB, press Ctrl-C and set PIP_EXTRA_INDEX_URL to the address that"
         say "https://pytorch.org/get-started/locally/ shows for pip, Linux and CPU."
