@@ -14,6 +14,10 @@ _IGNORED = re.compile(r"^(?:FAILED|ninja: build stopped|collect2: error|make\b)"
 _BELONGS = re.compile(r"^\s+|^\S+:\d+:\d+: note:")
 # Lines before an error that belong to it: "In function", "required from", constexpr expansions.
 _LEADS_IN = re.compile(r"in .constexpr. expansion|required from|In instantiation|: {3}in ")
+# A source line in them, which g++ 14 and newer print.
+_EXCERPT = re.compile(r"^ *\d* \| ")
+# g++ 14 and newer report such a call before the error that is its cause.
+_CONSEQUENCE = re.compile(r"error: call to consteval function")
 _MOST_LINES = 14
 
 
@@ -41,8 +45,9 @@ def first_error(output: str, *, is_authors: bool = True) -> Diagnostic:
     from opwright.toolchain.link_errors import link_error
 
     lines = output.splitlines()
-    errors = (at for at, line in enumerate(lines) if _ERROR.search(line) and not _IGNORED.search(line))
-    first = next(errors, len(lines))
+    errors = [at for at, line in enumerate(lines) if _ERROR.search(line) and not _IGNORED.search(line)]
+    causes = (at for at in errors if not _CONSEQUENCE.search(lines[at]))
+    first = next(causes, errors[0] if errors else len(lines))
     # gold's errors about code with debug information look like those of a compiler.
     if (linked := link_error(lines, is_authors=is_authors)) and linked.first <= first:
         return Diagnostic(linked.text)
@@ -51,15 +56,17 @@ def first_error(output: str, *, is_authors: bool = True) -> Diagnostic:
 
 def _with_context(lines: list[str], at: int) -> Diagnostic:
     first = at
-    while first > 0 and at - first < _MOST_LINES and _LEADS_IN.search(lines[first - 1]):
+    while first > 0 and (_LEADS_IN.search(lines[first - 1]) or _EXCERPT.match(lines[first - 1])):
         first -= 1
-    if refused := refusal(lines[first:at], lines[at]):
+    leading = [line for line in lines[first:at] if not _EXCERPT.match(line)]
+    if refused := refusal(leading, lines[at]):
         return Diagnostic(refused.text, refused.is_signature)
+    leading = leading[-_MOST_LINES:]
     last = at
-    while last + 1 < len(lines) and last - first < _MOST_LINES and _BELONGS.search(lines[last + 1]):
+    while last + 1 < len(lines) and last + 1 - at + len(leading) <= _MOST_LINES and _BELONGS.search(lines[last + 1]):
         last += 1
-    if refused := torch_refusal(lines[first:at], lines[at], lines[at + 1 : last + 1]):
+    if refused := torch_refusal(leading, lines[at], lines[at + 1 : last + 1]):
         return Diagnostic(refused.text)
     more = sum(bool(_ERROR.search(line)) for line in lines[last + 1 :])
-    text = "\n".join(lines[first : last + 1])
+    text = "\n".join([*leading, *lines[at : last + 1]])
     return Diagnostic(text + (f"\n(and {more} more error{'s' * (more > 1)})" if more else ""))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from opwright.errors import BuildError, SignatureError
 from opwright.toolchain.diagnostics import first_error
 from opwright.toolchain.run import Completed, failure
@@ -16,6 +18,16 @@ use<text<7>{"double"}> >]'
    76 | #define OPWRIGHT_CASE(n)
 """
 
+# The same from g++ 16, which first reports the consequence, and prints source lines between the expansions.
+DIFFER_IN_16 = """\
+a.cpp:11:38: error: call to consteval function 'opwright::detail::ImplementedName<opwright::detail::text<5>{"mine"}, \
+opwright::detail::kernel<scale_cpu> >("scale")' is not a constant expression
+   11 | OPWRIGHT_IMPL(mine, CPU, m) { m.impl("scale", OPWRIGHT_FN(scale_cpu)); }
+      |                                      ^~~~~~~
+In file included from /x/op.h:18,
+                 from a.cpp:1:
+""" + DIFFER.partition("\n")[2].replace("\n/x/", "\n   11 | m.impl\n      |   ~~~^~~\n" * 8 + "/x/")
+
 UNKNOWN = """\
 a.cpp:11:37:   in 'constexpr' expansion of 'opwright::detail::ImplementedName<text<5>{"mine"}, kernel<f> >("scal")'
 /x/op.h:79:107: error: call to non-'constexpr' function 'void opwright::detail::no_such_operator_is_defined() \
@@ -23,8 +35,9 @@ a.cpp:11:37:   in 'constexpr' expansion of 'opwright::detail::ImplementedName<te
 """
 
 
-def test_a_difference_is_reported_in_one_sentence_at_the_authors_line() -> None:
-    assert first_error(DIFFER).text.splitlines() == [
+@pytest.mark.parametrize("printed", [DIFFER, DIFFER_IN_16])
+def test_a_difference_is_reported_in_one_sentence_at_the_authors_line(printed: str) -> None:
+    assert first_error(printed).text.splitlines() == [
         (
             "a.cpp:11:37: error: the schema and the kernel differ: parameter 1, the schema says float, "
             "the kernel takes int64_t, use double"
@@ -33,6 +46,11 @@ def test_a_difference_is_reported_in_one_sentence_at_the_authors_line() -> None:
         "  kernel:  scale_cpu",
         '  schema:  scale(Tensor x, str mode="a") -> Tensor',
     ]
+
+
+def test_a_consequence_without_a_cause_is_the_error() -> None:
+    first = DIFFER_IN_16.splitlines()[0]
+    assert first_error(f"{first}\n").text == first
 
 
 def test_an_unknown_name_lists_the_defined_operators() -> None:
