@@ -26,7 +26,7 @@ opwright::detail::kernel<scale_cpu> >("scale")' is not a constant expression
       |                                      ^~~~~~~
 In file included from /x/op.h:18,
                  from a.cpp:1:
-""" + DIFFER.partition("\n")[2].replace("\n/x/", "\n   11 | m.impl\n      |   ~~~^~~\n" * 8 + "/x/")
+""" + DIFFER.partition("\n")[2].replace("\n/x/", "\n   11 | m.impl\n      |   ~~~^~~" * 8 + "\n/x/")
 
 UNKNOWN = """\
 a.cpp:11:37:   in 'constexpr' expansion of 'opwright::detail::ImplementedName<text<5>{"mine"}, kernel<f> >("scal")'
