@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import shlex
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ def library_search(linker: Sequence[str], flags: Sequence[str]) -> list[str]:
     Raises:
         BuildError: the compiler does not report them.
     """
-    printed = run([*linker, "any.o", *flags, "-###"], env={"LC_ALL": "C"}).output
+    printed = run([*linker, os.devnull, *flags, "-###"], env={"LC_ALL": "C"}).output
     last = [line for line in printed.splitlines() if " -L" in line or ' "-L' in line]
     words = shlex.split(last[-1]) if last else []
     return [str(Path.cwd() / folder) for folder in _values(words, "-L")]
