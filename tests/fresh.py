@@ -86,6 +86,10 @@ def tail(log: Path) -> str:
 def bootstrap(suite: str, system: System, folder: Path) -> Path:
     """Make a bare system with a clone of the last commit, and return its root."""
     place = folder / system.name
+    if place.exists():
+        shutil.rmtree(place)
+    for old in folder.glob(f"{system.name}*.log"):
+        old.unlink()
     log = folder / f"{system.name}.log"
     included = f"--include={','.join(system.packages)}"
     call(["debootstrap", "--variant=minbase", included, suite, place], log)
@@ -170,9 +174,7 @@ def main() -> int:
     if os.geteuid() != 0 or not shutil.which("debootstrap"):
         sys.exit("make fresh requires root and debootstrap: as root, apt-get install debootstrap, and run it again")
     folder = ROOT / "build/fresh" / given.suite
-    if folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     chosen = [one for one in systems(given.test) if not given.only or one.name in given.only]
     outcomes = [outcome for system in chosen for outcome in attempt(system, given.suite, folder)]
     print(f"\n{'system':<9}{'exit code':>10}{'minutes':>9}{'MB added':>10}  command")
