@@ -310,7 +310,8 @@ def test_a_version_is_found_within_its_series(tmp_path: Path, version: str, foun
 
 def test_without_a_python_that_has_opwright_the_error_lists_the_attempts(tmp_path: Path) -> None:
     printed = script(tmp_path, "find_package(opwright REQUIRED)", "-DOPWRIGHT_PYTHON=/nowhere/python")
-    assert "Pass one with -DOPWRIGHT_PYTHON=<path to python>. Tried: /nowhere/python: No such file" in printed
+    tried = "Pass one with -DOPWRIGHT_PYTHON=<path to python>. Tried: /nowhere/python: no such file"
+    assert tried.lower() in printed.lower()  # releases of CMake differ in the case of the system's message
 
 
 def test_a_python_with_another_opwright_is_not_used(tmp_path: Path) -> None:
