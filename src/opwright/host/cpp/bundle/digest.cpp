@@ -1,7 +1,7 @@
 #include "bundle/digest.h"
 
-// SHA256_Init and its siblings are deprecated in favor of EVP, which links all of OpenSSL, and in some builds of OpenSSL
-// also zlib and zstd. These need three objects of libcrypto.a, which require only the C library.
+// SHA256_Init and its siblings are deprecated in favor of EVP, which links all of OpenSSL, and in some builds of
+// OpenSSL also zlib and zstd. These need three objects of libcrypto.a, which require only the C library.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 
