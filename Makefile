@@ -60,7 +60,7 @@ fuzz: setup ## grow the corpora of the host's inputs for SECONDS each; needs cla
 
 SUITE ?= stable
 
-fresh: ## run the commands of the README on a bare Debian SUITE (root, debootstrap, 40 GB)
+fresh: ## run the commands of the README on a bare Debian SUITE (root, debootstrap, 30 GB)
 	@python3 tests/fresh.py $(SUITE) $(ARGS)
 
 lint: setup ## run the checks that .ci/run performs before the tests

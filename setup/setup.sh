@@ -32,7 +32,7 @@ die() {
 die_of() {
     if grep -qiE 'no space left|enough free space|quota exceeded' "$log" || [ "$(free_megabytes "$venv")" -lt 50 ]; then
         die "$1: the disk is full; free: $(free_megabytes "$venv") MB for $venv, $(free_megabytes "$HOME") MB for pip's cache in $HOME." \
-            "The set-up and the cache require about 14 GB with PyTorch's CUDA build, and 6 GB with its CPU build." \
+            "The set-up takes 9 GB with PyTorch's CUDA build, and 6 GB with its CPU build; pip needs up to 3 GB more meanwhile." \
             "Free some space and run make again."
     elif grep -qiE 'connection (refused|reset|broken|error|to .* timed)|new connection|resolving|name resolution|unreachable|could not connect|unable to connect|timed out|proxy|certificate' "$log"; then
         die "$1: a package server cannot be reached; the output above names it." \

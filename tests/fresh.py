@@ -1,6 +1,6 @@
 """Runs what the README promises on a bare Debian, made new in a folder: `make fresh SUITE=trixie`.
 
-It needs root, debootstrap and git, and 20 GB for each of three systems. Each starts with what the README requires, and
+It needs root, debootstrap and git, and 10 GB for each of three systems. Each starts with what the README requires, and
 contains a clone of the last commit:
 
 - `user`: a plain user, who may use sudo, runs `make demo` and `make test`;
