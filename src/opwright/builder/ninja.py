@@ -16,7 +16,7 @@ from opwright.cache.cache import digest
 from opwright.errors import BuildError, ToolchainError
 from opwright.toolchain.compiler import find_cxx
 from opwright.toolchain.flags import COMMON_ELSEWHERE, STANDARD, for_clang
-from opwright.toolchain.headers import missing_header
+from opwright.toolchain.packages import missing_header
 from opwright.toolchain.run import Completed, failure, run
 
 if TYPE_CHECKING:

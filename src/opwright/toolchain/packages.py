@@ -1,4 +1,4 @@
-"""Finds C and C++ packages through pkg-config."""
+"""Finds C and C++ packages through pkg-config, and says which one a missing header belongs to."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,13 @@ from opwright.toolchain.run import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+# The messages of g++, which nvcc also prints, and of clang++.
+_MISSING = re.compile(
+    r"^\S.*:\d+:\d+: fatal error: (?:(?P<gcc>[^\n']+): No such file or directory|'(?P<clang>.+)' file not found)$",
+    flags=re.MULTILINE,
+)
+_MOST_PACKAGES = 3
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,33 @@ def find_package(name: str) -> Package:
     return Package(name, version.strip(), tuple(_as_system(shlex.split(cflags))), tuple(shlex.split(ldflags)))
 
 
-def packages_with(header: str) -> list[str]:
+def missing_header(error: str) -> str:
+    """A line with what to do about the missing header that `error` reports; empty if it reports another error."""
+    found = _MISSING.search(error)
+    if found is None:
+        return ""
+    header = found["gcc"] or found["clang"]
+    if header == "Python.h":
+        release = f"{sys.version_info.major}.{sys.version_info.minor}"
+        return (
+            f"\n  fix: install the headers of Python {release}: on Debian and Ubuntu, the package python{release}-dev"
+        )
+    if re.match(r"(?:ATen|c10|torch)/", header):
+        return "\n  fix: the installed PyTorch does not contain it: include a header that this release of PyTorch has"
+    folder = "add the folder that contains it to include_dirs= (extra_include_paths= in opwright.load)"
+    if f'"{header}"' in error:
+        return f"\n  fix: correct its path, or {folder}"
+    if names := _packages_with(header)[:_MOST_PACKAGES]:
+        each = " or ".join(f'packages=["{name}"]' for name in names)
+        flags = f"`pkg-config --cflags --libs {names[0]}`"
+        return f"\n  fix: an installed package contains it: add {each}, or the flags that {flags} prints"
+    return (
+        f"\n  fix: {folder}, or install the library that it belongs to: on Debian and Ubuntu, "
+        f"`apt-file search /{header}` prints the package"
+    )
+
+
+def _packages_with(header: str) -> list[str]:
     """The installed pkg-config packages with a folder that contains `header`; empty if pkg-config is not installed."""
     try:
         program = _pkg_config(header)

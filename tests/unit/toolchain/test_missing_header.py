@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.toolchain.headers import missing_header
+from opwright.toolchain.packages import missing_header
 
 if TYPE_CHECKING:
     from pathlib import Path
