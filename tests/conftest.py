@@ -6,10 +6,14 @@ environment turns those skips into failures, for a machine that is supposed to h
 `@pytest.mark.compiles` marks a test that starts a compiler; all of tests/integration is marked.
 
 `@pytest.mark.slow` marks a test that runs only with `--runslow`.
+
+`@pytest.mark.sample(3)` marks a test whose parameters all show the same feature: without `--runslow`, 3 of them run,
+others in each commit. The first line of pytest's output shows how to run the same ones again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import random
@@ -18,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +31,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
 # Tests must depend neither on the load of the machine nor on randomly drawn inputs.
 settings.register_profile("opwright", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -36,6 +41,7 @@ settings.load_profile("opwright")
 _SEED = 20261125
 
 SWITCH = "OPWRIGHT_REQUIRE"
+SAMPLE = "OPWRIGHT_SAMPLE"
 INTEGRATION = Path(__file__).parent / "integration"
 
 
@@ -163,9 +169,9 @@ def required() -> tuple[str, ...]:
 @pytest.fixture
 def forked() -> None:
     """Forks the processes of `opwright.check` from one that has imported PyTorch."""
-    from tests.interpreter import python
+    from tests.interpreter import server
 
-    python()
+    server()
 
 
 @pytest.fixture(autouse=True)
@@ -205,9 +211,25 @@ def pytest_configure() -> None:
     # Let waiting threads sleep: parallel test processes have more threads than there are cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     required()  # a typo in the switch stops the run before the first test
+    # Workers of xdist inherit it.
+    os.environ.setdefault(SAMPLE, _commit())
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_report_header() -> str:
+    return f"sampled parameters: {SAMPLE}={os.environ[SAMPLE]} (all with --runslow)"
+
+
+def _commit() -> str:
+    """The start of the commit's hash; 0 outside of a clone."""
+    command = ["git", "-c", "safe.directory=*", "-C", str(INTEGRATION), "rev-parse", "--short=8", "HEAD"]
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "0"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         if INTEGRATION in item.path.parents:
             item.add_marker(pytest.mark.compiles)
@@ -218,6 +240,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("slow")]
     # Run the quick tests first.
     items.sort(key=lambda item: item.get_closest_marker("compiles") is not None)
+    yield
+    if not config.getoption("--runslow"):
+        left_out = set(_not_in_the_sample(items))
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _not_in_the_sample(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """The parameters of sampled tests that do not run, of those that the command line has selected."""
+    tests = defaultdict[tuple[Path, str, int], list[pytest.Item]](list)
+    for item in items:
+        if mark := item.get_closest_marker("sample"):
+            tests[item.path, item.nodeid.partition("[")[0], mark.args[0]].append(item)
+    for (_, _, count), parameters in tests.items():
+        # Not random: all of xdist's workers must choose the same.
+        parameters.sort(key=lambda item: hashlib.sha256(f"{os.environ[SAMPLE]} {item.nodeid}".encode()).digest())
+        yield from parameters[count:]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

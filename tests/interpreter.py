@@ -15,27 +15,39 @@ _open = contextlib.ExitStack()
 
 
 @functools.cache
-def python() -> tuple[str, ...]:
-    """Returns the start of a command line, to use in place of `python`; `-c TEXT` or `-m MODULE` follows.
+def server() -> tuple[str, ...]:
+    """Returns the start of a command line that runs the `main` of a module in a process forked from a shared one.
 
-    Each program runs in its own process, forked from one that has imported PyTorch, which saves seconds. From the
-    first call on, `opwright.check` forks its processes from there, too.
+    From the first call on, `opwright.check` forks its processes from there, too.
     """
     from opwright.checker.run_cells import PRELOADED
     from opwright.toolchain.fork_server import fork_server
 
-    return (*_open.enter_context(fork_server((*PRELOADED, *_OF_COMPILERS))), __name__)
+    return _open.enter_context(fork_server((*PRELOADED, *_OF_COMPILERS)))
+
+
+def python() -> tuple[str, ...]:
+    """Returns the start of a command line, to use in place of `python`; `-c TEXT` or `-m MODULE` follows.
+
+    Each program runs in its own process, forked from one that has imported PyTorch, which saves seconds. So do the
+    processes that opwright starts in the program.
+    """
+    return (*server(), __name__, *server(), "--")
 
 
 def close() -> None:
     """Ends the process that the others are forked from."""
     _open.close()
-    python.cache_clear()
+    server.cache_clear()
 
 
 def main() -> None:
     """Runs the program that the arguments name, in the forked process."""
-    flag, what, *arguments = sys.argv[1:]
+    from opwright.toolchain import fork_server
+
+    length = sys.argv.index("--", 1)
+    fork_server._shared.append(tuple(sys.argv[1:length]))
+    flag, what, *arguments = sys.argv[length + 1 :]
     sys.argv = [flag, *arguments]
     sys.path[0] = str(Path.cwd())
     if flag == "-m":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ import pytest
 import opwright
 from opwright.scaffold.create import create
 from opwright.scaffold.flavour import Flavour
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from opwright.checker.verdict import Report
@@ -32,7 +32,7 @@ def marks(report: Report) -> dict[str, dict[str, str]]:
 def opwright_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     # As a module, in a separate folder, as a user would run it after installation.
     environment = {**os.environ, "COLUMNS": "200"}
-    command = [sys.executable, "-m", "opwright", *arguments]
+    command = [*python(), "-m", "opwright", *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 

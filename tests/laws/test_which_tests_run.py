@@ -1,8 +1,12 @@
-"""Which tests run: OPWRIGHT_REQUIRE makes a test fail if a tool is missing; --runslow adds the slow tests."""
+"""Which tests run: OPWRIGHT_REQUIRE makes a test fail if a tool is missing; --runslow adds the slow tests.
+
+OPWRIGHT_SAMPLE chooses the parameters of sampled tests.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +20,7 @@ CONFTEST = Path(__file__).parents[1] / "conftest.py"
 def run_tests(folder: Path, source: str, *options: str, **environment: str) -> str:
     """Runs one file of tests under the project's conftest.py, on a machine with an empty PATH."""
     shutil.copy(CONFTEST, folder)
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n  compiles\n  needs\n  slow\n", encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n  compiles\n  needs\n  sample\n  slow\n", encoding="utf-8")
     (folder / "test_it.py").write_text(f"import pytest\n{source}\n", encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-ra", "-p", "no:cacheprovider", "-p", "no:xdist", *options, str(folder)]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "OPWRIGHT"))}
@@ -77,3 +81,22 @@ def test_a_slow_test_does_not_run_and_is_counted(tmp_path: Path) -> None:
 
 def test_runslow_runs_all_tests(tmp_path: Path) -> None:
     assert "2 passed" in run_tests(tmp_path, SLOW, "--runslow")
+
+
+SAMPLED = "@pytest.mark.sample(2)\n@pytest.mark.parametrize('n', range(9))\ndef test_a(n): pass"
+
+
+def parameters(output: str) -> list[str]:
+    return re.findall(r"test_a\[(\d)\] PASSED", output)
+
+
+def test_two_of_nine_parameters_run_and_others_in_another_commit(tmp_path: Path) -> None:
+    first, again, other = (run_tests(tmp_path, SAMPLED, "-v", OPWRIGHT_SAMPLE=seed) for seed in "112")
+    assert "2 passed, 7 deselected" in first
+    assert parameters(first) == parameters(again) != parameters(other)
+
+
+def test_a_selected_parameter_runs_whatever_the_sample(tmp_path: Path) -> None:
+    chosen = [parameters(run_tests(tmp_path, SAMPLED, "-v", "-k", f"[{n}]")) for n in range(2)]
+    assert chosen == [["0"], ["1"]]
+    assert len(parameters(run_tests(tmp_path, SAMPLED, "-v", "--runslow"))) == 9

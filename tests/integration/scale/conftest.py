@@ -19,6 +19,7 @@ import pytest
 from PIL import Image
 
 from opwright.host.install import install_host
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -207,7 +208,7 @@ def start_map(bundle: Path) -> Iterator[StartMap]:
 @pytest.fixture
 def run_map(bundle: Path) -> RunMap:
     def run_map(*words: str | Path, output: str | Path, **environment: str | Path) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "opwright", "map", bundle, *words, "--output", output]
+        command = [*python(), "-m", "opwright", "map", bundle, *words, "--output", output]
         surrounding = {**os.environ, **{name: str(value) for name, value in environment.items()}}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=surrounding)
         done.stderr = without_progress(done.stderr)

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 import opwright
 from opwright.checker.kinds import Kind
 from opwright.errors import SpecError
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,7 +178,7 @@ def test_the_report_is_json(report: Any) -> None:
 
 def program(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "opwright", "check", *map(str, arguments)],
+        [*python(), "-m", "opwright", "check", *map(str, arguments)],
         env={**os.environ, "COLUMNS": "200"},
         capture_output=True,
         text=True,

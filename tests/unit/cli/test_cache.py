@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import pytest
 
 from opwright.cache.cache import Cache
 from opwright.cache.usage import Usage
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def cache(tmp_path: Path) -> Cache:
 
 def _opwright(cache: Cache, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "opwright", "cache", *arguments],
+        [*python(), "-m", "opwright", "cache", *arguments],
         env={**os.environ, "COLUMNS": "150", "OPWRIGHT_CACHE": str(cache.root.parent), **environment},
         capture_output=True,
         text=True,

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from opwright.host.install import PACKAGES
+from tests.interpreter import python
 
 VERBS = ("new", "build", "check", "bench", "ship", "migrate", "verify", "run", "map", "cache", "doctor")
 
 
 def opwright(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "opwright", *arguments],
+        [*python(), "-m", "opwright", *arguments],
         env={**os.environ, "COLUMNS": "200", **environment},
         capture_output=True,
         text=True,

@@ -12,7 +12,7 @@ from opwright.checker.processes.first_calls import check_first_calls
 from opwright.checker.processes.served_process import kind_of_ending
 from opwright.checker.processes.verdicts import Verdicts
 from opwright.toolchain.signals import ending
-from tests.interpreter import python
+from tests.interpreter import server
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +70,7 @@ def faults(
     library = describe(OPERATOR.format(body) + more)
     path, cells = str(library.root / "op.py"), [["f", runtime, "cpu"]]
     job = Job(library.namespace, path, None, cells, Options(quick=True), str(work), step_limit_s=step_limit_s)
-    found = check_first_calls(job, Verdicts(job), {}, python()[:-1])
+    found = check_first_calls(job, Verdicts(job), {}, server())
     assert list(found) in ([], [(f"{library.namespace}::f", "cpu")])
     return [failure for listed in found.values() for failure in listed]
 

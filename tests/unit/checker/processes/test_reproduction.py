@@ -21,7 +21,7 @@ from opwright.checker.processes.reproduction import complete, saved
 from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.verdict import Cell, Failure
 from opwright.spec import library_at
-from tests.interpreter import python
+from tests.interpreter import server
 
 if TYPE_CHECKING:
     from opwright.spec import Library
@@ -146,7 +146,7 @@ def job(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jo
     monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
     path = str(library.root / "op.py")
     cells = [["tripled", "eager", "cpu"]]
-    options, words = Options(quick=True), list(python()[:-1])
+    options, words = Options(quick=True), list(server())
     return Job(library.namespace, path, None, cells, options, str(tmp_path), python=words, environment={"JUDGES": ""})
 
 
