@@ -105,6 +105,7 @@ def statuses(report: Report) -> dict[str, str]:
     return {cell.runtime: cell.status for cell in report.cells}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("registration", REGISTRATIONS)
 def test_sources_that_register_their_operators_themselves_can_be_checked(tmp_path: Path, registration: str) -> None:
     report = opwright.check(own(tmp_path, registration), runtimes=["eager", "autograd", "compile"], quick=True)
