@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # What a fence's info string may hold after the language. CONTRIBUTING.md describes each.
-ATTRIBUTES = frozenset({"file", "excerpt", "apply", "exit", "raises", "needs", "skip"})
+ATTRIBUTES = frozenset({"file", "excerpt", "apply", "exit", "raises", "needs", "skip", "slow"})
 # Languages whose blocks are not code.
 TEXT = frozenset({"text", "output"})
 _DIRECTIVE = re.compile(r"<!--\s*(setup:|fresh folder|clone)\s*(.*?)\s*-->", flags=re.DOTALL)

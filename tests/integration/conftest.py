@@ -63,7 +63,26 @@ def _written(folder: Path, texts: tuple[str, ...]) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def compile_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def op_header(build_once: BuildOnce) -> Callable[..., list[str]]:
+    """Returns a function that adds `opwright/op.h`, precompiled, to what g++ compiles, if a text includes it."""
+
+    def make(folder: Path) -> None:
+        (folder / "op.h").write_text("#include <opwright/op.h>\n#include <torch/csrc/stable/ops.h>\n")
+        done = _run(*COMPILE, "-x", "c++-header", str(folder / "op.h"), "-o", str(folder / "op.h.gch"))
+        assert done.returncode == 0, done.stderr
+
+    def op_header(*texts: str) -> list[str]:
+        if not any("#include <opwright/op.h>" in text for text in texts):
+            return []
+        return ["-Winvalid-pch", "-include", str(build_once("precompiled", make) / "op.h")]
+
+    return op_header
+
+
+@pytest.fixture(scope="session")
+def compile_library(
+    tmp_path_factory: pytest.TempPathFactory, op_header: Callable[..., list[str]]
+) -> Callable[..., Path]:
     """Returns a function that builds one shared object from C++ texts; each combination is built once."""
     folder = tmp_path_factory.mktemp("libraries")
 
@@ -71,7 +90,7 @@ def compile_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., P
         paths = _written(folder, sources)
         library = folder / f"lib{hashlib.sha256(' '.join(paths).encode()).hexdigest()[:16]}.so"
         if not library.exists():
-            done = _run(*COMPILE, *paths, "-o", str(library), *LINK)
+            done = _run(*COMPILE, *op_header(*sources), *paths, "-o", str(library), *LINK)
             assert done.returncode == 0, done.stderr
         return library
 
@@ -79,13 +98,16 @@ def compile_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., P
 
 
 @pytest.fixture(scope="session")
-def compiler_refuses(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+def compiler_refuses(
+    tmp_path_factory: pytest.TempPathFactory, op_header: Callable[..., list[str]]
+) -> Callable[..., str]:
     """Returns a function that compiles a C++ text that must not compile, and returns the compiler's output."""
     folder = tmp_path_factory.mktemp("refused")
 
     def compiler_refuses(source: str, *, compiler: str = "g++") -> str:
         flags = [flag for flag in COMPILE[1:] if compiler == "g++" or flag != "-fno-gnu-unique"]
-        done = _run(compiler, *flags, "-fsyntax-only", *_written(folder, (source,)))
+        header = op_header(source) if compiler == "g++" else []
+        done = _run(compiler, *flags, *header, "-fsyntax-only", *_written(folder, (source,)))
         assert done.returncode != 0, f"this compiles:\n{source}"
         return done.stderr
 

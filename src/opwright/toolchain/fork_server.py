@@ -156,6 +156,9 @@ class _Server:
             end.close()
         os.environ.clear()
         os.environ.update(job["environment"])
+        # An interpreter reads it only when it starts.
+        added = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        sys.path[1:1] = [one for one in added if one and one not in sys.path]
         tempfile.tempdir = None  # depends on the environment
         os.chdir(job["folder"])
         return job["module"], job["arguments"]

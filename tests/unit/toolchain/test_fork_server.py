@@ -31,6 +31,8 @@ def main():
             print("aside", file=sys.stderr)
         case ["temporary"]:
             print(tempfile.gettempdir())
+        case ["import", name]:
+            print(__import__(name).ANSWER)
         case ["exit"]:
             sys.exit(3)
         case ["message"]:
@@ -81,6 +83,15 @@ def test_a_program_runs_in_a_separate_process_that_has_imported_its_modules(
 
 def test_its_temporary_folder_is_that_of_its_environment(python: Sequence[str], tmp_path: Path) -> None:
     assert run([*python, "program", "temporary"], env={"TMPDIR": str(tmp_path)}).output == f"{tmp_path}\n"
+
+
+def test_it_imports_from_the_folders_of_its_environment(
+    python: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "added_later.py").write_text("ANSWER = 42\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    for words in (PLAIN, python):
+        assert run([*words, "program", "import", "added_later"]).output == "42\n"
 
 
 def test_it_exits_as_it_would_without_a_server(python: Sequence[str]) -> None:
