@@ -19,7 +19,7 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -85,11 +85,11 @@ def main() -> None:
         tests = [json.loads(line) for one in Path(folder).iterdir() for line in one.read_text().splitlines()]
     kinds = sampler.kinds()
     print(f"\n{seconds:.0f} s, {sum(kinds.values()):.0f} s of processor time; exit status {process.returncode}\n")
-    show("kind of program", kinds.most_common())
-    files = Counter[str]()
+    show("kind of program", largest(kinds))
+    files = defaultdict[str, float](float)
     for one in tests:
         files[one["test"].partition("::")[0]] += one["processor"]
-    show("file of tests", files.most_common(arguments.top))
+    show("file of tests", largest(files)[: arguments.top])
     slowest = sorted(tests, key=lambda one: -one["seconds"])[: arguments.top]
     show("test (seconds of the clock)", ((f"{one['test']} {one['when']}", one["seconds"]) for one in slowest))
     if arguments.json:
@@ -114,9 +114,7 @@ class Sampler:
                     continue
                 found[int(one.name)] = int(fields[1]), int(fields[19]), sum(map(int, fields[11:13])) / _TICKS
         self._known &= found.keys()
-        more = True
-        while more:
-            more = {pid for pid, (parent, _, _) in found.items() if parent in self._known} - self._known
+        while more := {pid for pid, (parent, _, _) in found.items() if parent in self._known} - self._known:
             self._known |= more
         for pid in self._known:
             _, born, seconds = found[pid]
@@ -126,9 +124,9 @@ class Sampler:
                 kind = kind_of(pid) or kind
             self._last[pid, born] = kind, seconds
 
-    def kinds(self) -> Counter[str]:
+    def kinds(self) -> dict[str, float]:
         """The seconds of each kind of program."""
-        total = Counter[str]()
+        total = defaultdict[str, float](float)
         for kind, seconds in self._last.values():
             total[kind] += seconds
         return total
@@ -147,6 +145,11 @@ def kind_of(pid: int) -> str:
     return next((kind for word, kind in _PYTHON.items() if word in line), "other Python")
 
 
+def largest(seconds: dict[str, float]) -> list[tuple[str, float]]:
+    """The names with most seconds first."""
+    return sorted(seconds.items(), key=lambda pair: -pair[1])
+
+
 def show(title: str, rows: Iterable[tuple[str, float]]) -> None:
     """Print rows of names and seconds."""
     print(f"{'seconds':>8}  {title}")
@@ -155,7 +158,8 @@ def show(title: str, rows: Iterable[tuple[str, float]]) -> None:
     print()
 
 
-# The plugin, which runs in each of pytest's processes.
+# The plugin, which runs in each of pytest's processes. Some tests replace `time.monotonic`.
+_clock = time.monotonic
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -171,12 +175,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _timed(item: pytest.Item, when: str) -> Generator[None, None, None]:
-    before, start = sum(os.times()[:4]), time.monotonic()
+    before, start = sum(os.times()[:4]), _clock()
     yield
     record = {
         "test": item.nodeid,
         "when": when,
-        "seconds": time.monotonic() - start,
+        "seconds": _clock() - start,
         "processor": sum(os.times()[:4]) - before,
     }
     with (Path(os.environ[_RECORDS]) / str(os.getpid())).open("a") as file:

@@ -27,7 +27,7 @@ def server() -> tuple[str, ...]:
 
 
 def python() -> tuple[str, ...]:
-    """Returns the start of a command line, to use in place of `python`; `-c TEXT` or `-m MODULE` follows.
+    """Returns the start of a command line, to use in place of `python`; `-c TEXT`, `-m MODULE` or a script follows.
 
     Each program runs in its own process, forked from one that has imported PyTorch, which saves seconds. So do the
     processes that opwright starts in the program.
@@ -47,7 +47,13 @@ def main() -> None:
 
     length = sys.argv.index("--", 1)
     fork_server._shared.append(tuple(sys.argv[1:length]))
-    flag, what, *arguments = sys.argv[length + 1 :]
+    flag, *arguments = sys.argv[length + 1 :]
+    if flag not in {"-c", "-m"}:
+        sys.argv = [flag, *arguments]
+        sys.path[0] = str(Path(flag).parent)
+        runpy.run_path(flag, run_name="__main__")
+        return
+    what, *arguments = arguments
     sys.argv = [flag, *arguments]
     sys.path[0] = str(Path.cwd())
     if flag == "-m":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce, Cmake, Dynamic
@@ -107,7 +108,7 @@ def project(build_once: BuildOnce, cmake: Cmake) -> Path:
         built = cmake(folder, folder / "build")
         assert built.returncode == 0, built.stdout
         assert "warning" not in built.stdout
-        command: list[str | Path] = [sys.executable, folder / "model.py", GRADIENTS, folder / "model.pt"]
+        command: list[str | Path] = [*python(), folder / "model.py", GRADIENTS, folder / "model.pt"]
         ran = subprocess.run(command, check=False, capture_output=True, text=True)
         assert ran.returncode == 0, ran.stderr
         (folder / "expected").write_text(ran.stdout)

@@ -7,13 +7,14 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
+
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce, Cmake, Dynamic
@@ -134,7 +135,7 @@ def app(build_once: BuildOnce, cmake: Cmake) -> App:
         models.mkdir(exist_ok=True)
         (models / "make.py").write_text(MODELS)
         made = App(folder / "build", models)
-        subprocess.run([sys.executable, "make.py", made.warp, made.pair, made.classic], cwd=models, check=True)
+        subprocess.run([*python(), "make.py", made.warp, made.pair, made.classic], cwd=models, check=True)
         (models / "text_file.pt").write_text("not a model")
         model = (models / "warped.pt").read_bytes()
         (models / "cut_off.pt").write_bytes(model[: len(model) // 2])

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import pytest
 import torch
 
 import opwright
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce, Cmake
@@ -50,7 +50,7 @@ def training(build_once: BuildOnce, cmake: Cmake) -> Training:
         built = cmake(EXAMPLE, folder / "build")
         assert built.returncode == 0, built.stdout
         assert "warning" not in built.stdout
-        command: list[str | Path] = [sys.executable, EXAMPLE / "prepare.py", folder, "--steps", str(STEPS)]
+        command: list[str | Path] = [*python(), EXAMPLE / "prepare.py", folder, "--steps", str(STEPS)]
         prepared = subprocess.run(command, capture_output=True, text=True, check=False)
         assert prepared.returncode == 0, prepared.stderr
         images, labels, batches, *settings = torch.load(folder / "data.pt")

@@ -241,7 +241,7 @@ def test_help_shows_the_names_of_the_arguments(built: Built) -> None:
 
 def test_the_script_builds_runs_and_compares() -> None:
     composed()  # the script finds it in the cache
-    command = [sys.executable, str(FOLDER / "just_in_time.py")]
+    command = [*python(), str(FOLDER / "just_in_time.py")]
     ended = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
     said = r"files: built and loaded in \d+\.\d s; differs from plain PyTorch by at most [\d.]+e-1\d\n"
     assert re.fullmatch(said, ended.stdout), ended.stdout + ended.stderr

@@ -19,6 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from tests.interpreter import python
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -192,7 +194,7 @@ def test_the_library_is_opened_only_when_a_native_module_is_created_or_unpickled
     (tmp_path / "given.pickle").write_bytes(
         pickle.dumps({"module": module, "input": x, "output": module(x)[0].detach()})
     )
-    command = [sys.executable, "-c", IMPORTED, str(tmp_path / "given.pickle")]
+    command = [*python(), "-c", IMPORTED, str(tmp_path / "given.pickle")]
     ran = subprocess.run(
         command, env={**os.environ, "PYTHONPATH": str(OPS)}, capture_output=True, text=True, check=False
     )

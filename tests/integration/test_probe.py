@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from opwright.builder.compile import build_plan
 from opwright.probe.build import build_probe, probe_plan
 from opwright.probe.gradients import gradients
 from opwright.probe.run import ProbeRun, run_probe
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -139,7 +139,7 @@ def probe(build_once: BuildOnce, compile_library: Callable[..., Path]) -> Probe:
     def make(folder: Path) -> None:
         compile_library(OPERATOR).rename(folder / "libhosted.so")
         (folder / "make.py").write_text(MODELS)
-        subprocess.run([sys.executable, "make.py", "./libhosted.so"], cwd=folder, check=True)
+        subprocess.run([*python(), "make.py", "./libhosted.so"], cwd=folder, check=True)
         (folder / "text_file.pt").write_text("not a model")
         (folder / "text_file.pt2").write_text("not a model")
         (folder / "text_file.so").write_text("not a library")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from opwright.cache.cache import Cache
 from opwright.errors import BuildError
 from opwright.loader.shared_object import import_module
 from opwright.toolchain.run import Completed, run
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def outcome(path: Path) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", RUN, path], capture_output=True, text=True, check=False)
+    done = subprocess.run([*python(), "-c", RUN, path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import opwright
+from tests.interpreter import python
 
 pytestmark = pytest.mark.needs("opencv")
 
@@ -104,7 +104,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     (folder / "op.py").write_text(with_recorder)
     source = str(Path(opwright.__file__).parents[1])
     ran = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {source!r})\n{SCRIPT}", str(folder)],
+        [*python(), "-c", f"import sys; sys.path.insert(0, {source!r})\n{SCRIPT}", str(folder)],
         capture_output=True,
         text=True,
         check=False,
