@@ -8,7 +8,7 @@ processor time, so that only what passes after the last reading is missed. A pro
 readings counts with its parent once that has waited for it.
 
 A test's processor time is that of the process that runs it and of those that this process has waited for meanwhile.
-A fork server's children count for nobody, so the times of the tests add up to less than the whole.
+The processes that a fork server starts are missing there, so the times of the tests add up to less than the whole.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def main() -> None:
     cores = os.cpu_count() or 1
     chosen = arguments.pytest or ["-q", "-n", str(cores + 1), "--dist", "worksteal"]
     with TemporaryDirectory() as folder:
-        environment = os.environ | {_RECORDS: folder, "PYTHONPATH": str(ROOT / "benchmarks")}
+        environment = os.environ | {_RECORDS: folder}
         environment.setdefault("MAX_JOBS", "2")
-        command = [sys.executable, "-m", "pytest", "-p", "suite", *chosen]
+        command = [sys.executable, "-m", "pytest", "-p", "benchmarks.suite", *chosen]
         start = time.monotonic()
         with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
             sampler = Sampler(process.pid)

@@ -11,7 +11,6 @@ import gc
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
-# What `<!-- clone -->` copies: the folders of a clone in which readers run commands.
+# What `<!-- clone -->` links to: the folders of a clone in which readers run commands.
 CLONE = ("ops", "examples", "benchmarks")
 # The longest that a command or a cell may run, in seconds: a limit for what hangs, not a measure.
 LIMIT = 900
@@ -47,17 +46,20 @@ launch_new_instance()
 
 
 @functools.cache
-def programs() -> Path:
+def programs() -> tempfile.TemporaryDirectory[str]:
     """Return a folder with the program `opwright` and with the kernel `forked`."""
-    folder = Path(tempfile.mkdtemp(prefix="opwright-programs-"))
+    made = tempfile.TemporaryDirectory(prefix="opwright-programs-")
+    folder = Path(made.name)
+    # A script, because an installed program cannot import from the working directory either.
+    (folder / "main.py").write_text("from opwright.cli import main\nmain()\n")
     program = folder / "opwright"
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(python())} -m opwright "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(python())} {folder}/main.py "$@"\n')
     program.chmod(0o755)
     (folder / "forked").mkdir()
     command = [*python(), "-c", KERNEL, "-f", "{connection_file}"]
     specification = {"argv": command, "display_name": "forked", "language": "python"}
     (folder / "forked/kernel.json").write_text(json.dumps(specification))
-    return folder
+    return made
 
 
 class Session:
@@ -116,8 +118,7 @@ class Session:
             self._begin()
         elif block.language == "<!-- clone":
             for name in CLONE:
-                ignored = shutil.ignore_patterns("__pycache__", "build", ".opwright*", "*.so", "results")
-                shutil.copytree(ROOT / name, self.folder / name, ignore=ignored, dirs_exist_ok=True)
+                (self.folder / name).symlink_to(ROOT / name)
         else:
             code, printed = self._shell(block.text)
             assert code == 0, f"{block}: {block.text} exited with {code}:\n{printed}"
@@ -128,7 +129,7 @@ class Session:
         script = f"{command}\n__code=$?; pwd >{left}; exit $__code"
         environment = {
             **os.environ,
-            "PATH": os.pathsep.join([str(programs()), str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PATH": os.pathsep.join([programs().name, str(Path(sys.executable).parent), os.environ["PATH"]]),
             "LC_ALL": "C.UTF-8",
             "COLUMNS": "120",
         }
@@ -162,7 +163,7 @@ class Session:
     def _python(self, block: Block) -> None:
         if self._client is None:
             resources = {"metadata": {"path": str(self.folder)}}
-            kernels = KernelSpecManager(kernel_dirs=[str(programs())])
+            kernels = KernelSpecManager(kernel_dirs=[programs().name])
             manager = AsyncKernelManager(kernel_name="forked", kernel_spec_manager=kernels)
             self._client = NotebookClient(
                 self._notebook, km=manager, timeout=LIMIT, allow_errors=True, resources=resources
