@@ -8,7 +8,8 @@ environment turns those skips into failures, for a machine that is supposed to h
 `@pytest.mark.slow` marks a test that runs only with `--runslow`.
 
 `@pytest.mark.sample(3)` marks a test whose parameters all show the same feature: without `--runslow`, 3 of them run,
-others in each commit. The first line of pytest's output shows how to run the same ones again.
+others in each commit. `@pytest.mark.sample(1, of="sanitizers")` does the same for all tests with that name. The first
+lines of pytest's output show how to run the same ones again.
 """
 
 from __future__ import annotations
@@ -248,15 +249,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _not_in_the_sample(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """The parameters of sampled tests that do not run, of those that the command line has selected."""
-    tests = defaultdict[tuple[Path, str, int], list[pytest.Item]](list)
+    """The members of samples that do not run, of those that the command line has selected."""
+    samples = defaultdict[str, list[pytest.Item]](list)
+    counts: dict[str, int] = {}
     for item in items:
         if mark := item.get_closest_marker("sample"):
-            tests[item.path, item.nodeid.partition("[")[0], mark.args[0]].append(item)
-    for (_, _, count), parameters in tests.items():
-        # Not random: all of xdist's workers must choose the same.
-        parameters.sort(key=lambda item: hashlib.sha256(f"{os.environ[SAMPLE]} {item.nodeid}".encode()).digest())
-        yield from parameters[count:]
+            name = mark.kwargs.get("of", item.nodeid.partition("[")[0])
+            samples[name].append(item)
+            counts[name] = mark.args[0]
+
+    def drawn(item: pytest.Item) -> bytes:
+        # By parameter, so that tests of one file share what they build. Not random: all of xdist's workers must agree.
+        name = item.callspec.id if hasattr(item, "callspec") else item.nodeid
+        return hashlib.sha256(f"{os.environ[SAMPLE]} {name}".encode()).digest()
+
+    for name, members in samples.items():
+        members.sort(key=drawn)
+        yield from members[counts[name] :]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

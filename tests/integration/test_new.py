@@ -36,6 +36,7 @@ def opwright_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[st
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.sample(1, of="full checks")
 def test_a_new_library_is_correct_in_every_runtime(tmp_path: Path) -> None:
     made = opwright_in(tmp_path, "new", "new_demo")
     assert made.returncode == 0, made.stderr
