@@ -8,8 +8,8 @@ environment turns those skips into failures, for a machine that is supposed to h
 `@pytest.mark.slow` marks a test that runs only with `--runslow`.
 
 `@pytest.mark.sample(3)` marks a test whose parameters all show the same feature: without `--runslow`, 3 of them run,
-others in each commit. `@pytest.mark.sample(1, of="sanitizers")` does the same for all tests with that name. The first
-lines of pytest's output show how to run the same ones again.
+others in each commit. `@pytest.mark.sample(1, of="packages")` does the same for all tests with that name, and
+`by="file"` for their files. The first lines of pytest's output show how to run the same ones again.
 """
 
 from __future__ import annotations
@@ -250,22 +250,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _not_in_the_sample(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     """The members of samples that do not run, of those that the command line has selected."""
-    samples = defaultdict[str, list[pytest.Item]](list)
+    samples = defaultdict[str, dict[str, list[pytest.Item]]](lambda: defaultdict(list))
     counts: dict[str, int] = {}
     for item in items:
-        if mark := item.get_closest_marker("sample"):
+        for mark in item.iter_markers("sample"):
+            # Tests of one file with the same parameters, or of a whole file, share what they build.
+            unit = item.callspec.id if hasattr(item, "callspec") else item.nodeid
+            unit = item.path.name if mark.kwargs.get("by") == "file" else unit
             name = mark.kwargs.get("of", item.nodeid.partition("[")[0])
-            samples[name].append(item)
+            samples[name][unit].append(item)
             counts[name] = mark.args[0]
-
-    def drawn(item: pytest.Item) -> bytes:
-        # By parameter, so that tests of one file share what they build. Not random: all of xdist's workers must agree.
-        name = item.callspec.id if hasattr(item, "callspec") else item.nodeid
-        return hashlib.sha256(f"{os.environ[SAMPLE]} {name}".encode()).digest()
-
-    for name, members in samples.items():
-        members.sort(key=drawn)
-        yield from members[counts[name] :]
+    for name, units in samples.items():
+        # Not random: all of xdist's workers must choose the same.
+        drawn = sorted(units, key=lambda unit: hashlib.sha256(f"{os.environ[SAMPLE]} {unit}".encode()).digest())
+        for unit in drawn[counts[name] :]:
+            yield from units[unit]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

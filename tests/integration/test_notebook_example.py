@@ -10,7 +10,10 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
+    pytest.mark.sample(3, of="examples", by="file"),
+]
 
 NOTEBOOK = Path(__file__).parents[2] / "examples/notebook.ipynb"
 

@@ -19,6 +19,8 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce, Cmake
 
+pytestmark = pytest.mark.sample(3, of="examples", by="file")
+
 pytest.importorskip("skimage")
 pytest.importorskip("sklearn")
 

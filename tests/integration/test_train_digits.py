@@ -16,6 +16,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce
 
+pytestmark = pytest.mark.sample(3, of="examples", by="file")
+
 pytest.importorskip("sklearn")
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "train_digits.py"

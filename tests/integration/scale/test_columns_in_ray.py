@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from tests.integration.scale.conftest import Inputs
 
+pytestmark = pytest.mark.sample(1, of="Ray", by="file")
+
 ray = pytest.importorskip("ray")
 data = pytest.importorskip("ray.data")
 

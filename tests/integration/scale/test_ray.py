@@ -14,6 +14,8 @@ import pytest
 
 import opwright
 
+pytestmark = pytest.mark.sample(1, of="Ray", by="file")
+
 ROWS, CRASHING, SLOW = 120, 13.0, 14.0
 BAD = {7: "crash", 50: "damaged"}
 
