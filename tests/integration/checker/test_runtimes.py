@@ -80,6 +80,7 @@ class Checked:
         return failure
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("runtime", IN_PYTHON)
 @pytest.mark.parametrize("op", OPERATORS)
 def test_operators_of_every_kind_pass_in_python(right: Loaded, op: str, runtime: str, tmp_path: Path) -> None:
@@ -87,6 +88,7 @@ def test_operators_of_every_kind_pass_in_python(right: Loaded, op: str, runtime:
     _passes_or_does_not_apply(checked, op, runtime)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("op", OPERATORS)
 def test_operators_of_every_kind_pass_ahead_of_time_and_without_python(right: Loaded, op: str, tmp_path: Path) -> None:
     for runtime in COMPILED_AHEAD:
@@ -199,6 +201,7 @@ def test_the_repro_of_a_process_without_python_runs_unchanged(
         assert [response.error for response in done.responses] == [""]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("op", "runtime", "kind", "case", "got", "expected"),
     [

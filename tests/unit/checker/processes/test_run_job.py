@@ -1,4 +1,4 @@
-"""Cells in separate processes. One job contains them all, because every process must import torch."""
+"""Cells in separate processes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from opwright.checker.processes.run_job import (
     run_job,
 )
 from opwright.checker.processes.verdicts import Verdicts
-from opwright.checker.run_cells import PRELOADED
 from opwright.checker.verdict import Cell, Failure
 from opwright.errors import LoadError
-from opwright.toolchain.fork_server import fork_server
 from opwright.toolchain.run import Completed
 from opwright.toolchain.signals import ending
+from tests.interpreter import server
 from tests.unit.checker.conftest import RecordingWatcher
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ def ran(
     library: Library, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[RecordingWatcher, dict[tuple[str, str], Cell]]:
     watched = RecordingWatcher()
-    cells = run_job(job(library, CELLS, tmp_path_factory.mktemp("work")), "job", WORKER, watched)
+    cells = run_job(job(library, CELLS, tmp_path_factory.mktemp("work")), "job", WORKER, watched, server())
     assert cells == watched.ended
     return watched, dict(zip(CELLS, cells, strict=True))
 
@@ -179,7 +178,7 @@ def test_an_exit_code_is_named(ran: Ran) -> None:
 
 def test_a_call_that_does_not_return_is_a_hang_and_its_stack_is_reported(library: Library, tmp_path: Path) -> None:
     waiting = job(library, [("endless", "script")], tmp_path, step_limit_s=4.0)
-    (cell,) = run_job(waiting, "job", WORKER, RecordingWatcher())
+    (cell,) = run_job(waiting, "job", WORKER, RecordingWatcher(), server())
     (failure,) = cell.failures
     assert failure.kind is Kind.HANG
     assert failure.got == "not finished after 4 s"
@@ -191,7 +190,7 @@ def test_after_a_hang_steps_have_a_shorter_limit(
 ) -> None:
     monkeypatch.setattr(run_job_module, "_AFTER_A_HANG_S", 3.0)
     waiting = job(library, [("endless", "script"), ("endless", "trace")], tmp_path, step_limit_s=4.0)
-    cells = run_job(waiting, "job", WORKER, RecordingWatcher())
+    cells = run_job(waiting, "job", WORKER, RecordingWatcher(), server())
     assert [cell.failures[0].got for cell in cells] == ["not finished after 4 s", "not finished after 3 s"]
 
 
@@ -222,7 +221,7 @@ def _(make):
     yield make.randn(4)
     yield make.randn(5)
 """)
-    (cell,) = run_job(job(library, [("dies", "script")], tmp_path), "job", WORKER, RecordingWatcher())
+    (cell,) = run_job(job(library, [("dies", "script")], tmp_path), "job", WORKER, RecordingWatcher(), server())
     assert cell.status == "failed"
     assert [failure.kind for failure in cell.failures] == [Kind.CRASH]
 
@@ -246,8 +245,7 @@ def _(make):
     yield make.randn(4, 5)
 """)
     watched = RecordingWatcher()
-    with fork_server(PRELOADED) as python:
-        (cell,) = run_job(job(library, [("dies_often", "eager")], tmp_path), "job", WORKER, watched, python)
+    (cell,) = run_job(job(library, [("dies_often", "eager")], tmp_path), "job", WORKER, watched, server())
     assert cell.status == "failed"
     kinds = {failure.kind for failure in cell.failures}
     assert kinds == {Kind.CRASH, Kind.INDEX_OVERFLOW, Kind.WRITES_INPUT}
@@ -281,7 +279,7 @@ def test_a_cell_is_abandoned_when_no_group_explains_its_crashes(
 def test_a_library_that_does_not_open_is_reported(library: Library, tmp_path: Path) -> None:
     refused = job(library, [("fine", "trace")], tmp_path, namespace="another")
     with pytest.raises(LoadError, match=r"describes the library 'described_\w+', but the check expects 'another'"):
-        run_job(refused, "job", WORKER, RecordingWatcher())
+        run_job(refused, "job", WORKER, RecordingWatcher(), server())
 
 
 def test_an_error_of_pytorch_while_opening_the_library_is_reported(describe: Describe, tmp_path: Path) -> None:
@@ -301,7 +299,7 @@ if "RUNS_OPERATORS" in os.environ:
     torch.library.register_vmap = refuse
 """)
     with pytest.raises(LoadError, match="RuntimeError: PyTorch does not like it\nTraceback"):
-        run_job(job(library, [("f", "trace")], tmp_path), "job", WORKER, RecordingWatcher())
+        run_job(job(library, [("f", "trace")], tmp_path), "job", WORKER, RecordingWatcher(), server())
 
 
 @pytest.mark.parametrize(
