@@ -136,6 +136,7 @@ def test_each_save_of_a_file_that_was_read_starts_one_build(folder: Path, watch:
     assert "Aborted" not in watch.log.read_text()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 128 + signal.SIGTERM)])
 def test_a_watch_that_is_stopped_during_a_check_leaves_no_process(
     tmp_path: Path, number: signal.Signals, code: int

@@ -59,6 +59,7 @@ def test_a_header_compiles_alone_with_clang(header: str, tmp_path: Path) -> None
     assert compile_alone(header, tmp_path, "clang++", *STRICT) == ""
 
 
+@pytest.mark.sample(3)
 @pytest.mark.compiles
 @pytest.mark.parametrize("header", [with_marks(name, "nvcc") for name in ("opwright/op.h", "opwright/empty.h")])
 def test_a_header_compiles_alone_as_cuda(header: str, tmp_path: Path) -> None:

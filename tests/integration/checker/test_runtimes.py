@@ -95,6 +95,7 @@ def test_operators_of_every_kind_pass_ahead_of_time_and_without_python(right: Lo
         _passes_or_does_not_apply(Checked(right, op, runtime, tmp_path), op, runtime)
 
 
+@pytest.mark.sample(1, of="full checks")
 def test_results_whose_size_depends_on_values_pass_in_every_runtime(tmp_path: Path) -> None:
     loaded = opwright.open(PACKAGES / "above")
     for runtime in ("eager", "autograd", *IN_PYTHON, *COMPILED_AHEAD):
