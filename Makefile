@@ -41,7 +41,7 @@ programs: setup ## build what many tests share: the host, the probe and the auto
 demo: setup-demo ## build, check and ship one operator, and run it on photographs without Python
 	@$(BIN)/python -m examples.demo
 
-test: setup ## run the tests, except the slow ones
+test: setup ## run the tests: of those that are slow or alike, only some
 	$(PYTEST)
 
 test-all: setup ## run all tests
