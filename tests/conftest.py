@@ -256,7 +256,7 @@ def _not_in_the_sample(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
         for mark in item.iter_markers("sample"):
             # Tests of one file with the same parameters, or of a whole file, share what they build.
             unit = item.callspec.id if hasattr(item, "callspec") else item.nodeid
-            unit = item.path.name if mark.kwargs.get("by") == "file" else unit
+            unit = item.nodeid.partition("::")[0] if mark.kwargs.get("by") == "file" else unit
             name = mark.kwargs.get("of", item.nodeid.partition("[")[0])
             samples[name][unit].append(item)
             counts[name] = mark.args[0]

@@ -39,7 +39,7 @@ def emptied(base: Path) -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_page_runs_from_top_to_bottom(
     page: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config

@@ -116,6 +116,7 @@ def test_headers_are_precompiled_during_one_build_and_used_by_the_next(
     assert ran == ["[0.0, 3.0, 6.0, 9.0]", "x must be float32, got int32: convert it with .to(torch.float32)"]
 
 
+@pytest.mark.sample(2, of="precompiled headers")
 def test_an_object_is_the_same_with_precompiled_headers(
     cache: Cache, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +131,7 @@ def test_an_object_is_the_same_with_precompiled_headers(
     assert outcome(built(folder)[1]) == outcome(first)
 
 
+@pytest.mark.sample(2, of="precompiled headers")
 def test_a_changed_opwright_header_invalidates_precompiled_ones(
     cache: Cache, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -192,6 +194,7 @@ def without_frontend(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return seen
 
 
+@pytest.mark.sample(2, of="precompiled headers")
 def test_an_extension_is_compiled_without_the_frontend(
     tmp_path: Path, cache: Cache, without_frontend: list[bool]
 ) -> None:
@@ -200,6 +203,7 @@ def test_an_extension_is_compiled_without_the_frontend(
     assert import_module("extension", path)[0].f(torch.ones(2)).tolist() == [2, 2]
 
 
+@pytest.mark.sample(2, of="precompiled headers")
 def test_an_extension_that_needs_the_frontend_is_compiled_with_it(
     tmp_path: Path, cache: Cache, without_frontend: list[bool]
 ) -> None:

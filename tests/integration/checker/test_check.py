@@ -213,7 +213,7 @@ def place(folder: Path, comment: str) -> str:
     return f"{folder}/cpu.cpp:{number}"
 
 
-@pytest.mark.sample(2, of="sanitizers", by="file")
+@pytest.mark.sample(1, of="sanitizers", by="file")
 def test_a_sanitizer_reports_faults_and_lines_that_no_comparison_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,7 +274,7 @@ OPWRIGHT_IMPL(counted, CPU, m) {
 """
 
 
-@pytest.mark.sample(2, of="sanitizers", by="file")
+@pytest.mark.sample(1, of="sanitizers", by="file")
 def test_the_thread_sanitizer_reports_races_that_leave_results_correct(tmp_path: Path) -> None:
     folder = written(tmp_path, COUNTED, COUNTED_KERNELS)
     cells = by_op(opwright.check(folder, runtimes=["eager"], quick=True, sanitize=["thread"], seed=0))

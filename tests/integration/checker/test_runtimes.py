@@ -80,7 +80,7 @@ class Checked:
         return failure
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("runtime", IN_PYTHON)
 @pytest.mark.parametrize("op", OPERATORS)
 def test_operators_of_every_kind_pass_in_python(right: Loaded, op: str, runtime: str, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_operators_of_every_kind_pass_in_python(right: Loaded, op: str, runtime:
     _passes_or_does_not_apply(checked, op, runtime)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("op", OPERATORS)
 def test_operators_of_every_kind_pass_ahead_of_time_and_without_python(right: Loaded, op: str, tmp_path: Path) -> None:
     for runtime in COMPILED_AHEAD:
