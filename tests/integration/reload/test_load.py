@@ -82,6 +82,7 @@ def with_macros(**more: str) -> str:
     return WITH_MACROS.format(**{"parameter": "", "argument": "", **more})
 
 
+@pytest.mark.sample(1, of="own registrations")
 def test_operators_of_pytorchs_macros_are_replaced_with_another_cpp_signature() -> None:
     def load(text: str) -> None:
         opwright.load_inline("macros", text, extra_cflags=["-O0"])
