@@ -4,8 +4,7 @@
 
 Runs pytest with the given arguments, by default those of `make test`, in the folder of the script's clone. It reads
 /proc every 50 ms. Each process counts from when it is first seen to its last reading: the kernel reports its whole
-processor time, so that only what passes after the last reading is missed. A process that starts and ends between two
-readings counts with its parent once that has waited for it.
+processor time, so that only what passes after the last reading is missed, and processes that end before the first.
 
 A test's processor time is that of the process that runs it and of those that this process has waited for meanwhile.
 The processes that a fork server starts are missing there, so the times of the tests add up to less than the whole.
@@ -47,18 +46,17 @@ _PROGRAMS = {
     "opwright-host": "host",
     "sphinx-build": "documentation",
 }
-# The first of these that occurs in the command line of a Python process.
+# The first of these that occurs in the command line of a Python process. A forked process has that of its server.
 _PYTHON = {
-    "pip": "pip and uv",
-    "sphinx": "documentation",
-    "tests.documentation": "documentation",
-    "inductor": "AOTInductor",
-    "ray": "Ray",
-    "opwright.checker": "check",
-    "check": "check",
-    "opwright": "other commands of opwright",
-    "pytest": "tests themselves",
     "exec(eval(sys.stdin.readline()))": "tests themselves",
+    "-m pytest": "tests themselves",
+    "opwright.toolchain.fork_server": "forked: checks, commands and pages",
+    "compile_worker": "AOTInductor",
+    "-m pip": "pip and uv",
+    "-m sphinx": "documentation",
+    "/ray/": "Ray",
+    "-m opwright": "other commands of opwright",
+    "bin/opwright": "other commands of opwright",
 }
 
 

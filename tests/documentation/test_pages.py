@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -39,8 +39,14 @@ def emptied(base: Path) -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.sample(12)
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def parameters() -> Iterator[Any]:
+    """Yield the README, and the other pages as a sample."""
+    for page in pages():
+        marks = [] if page == ROOT / "README.md" else [pytest.mark.sample(12)]
+        yield pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+@pytest.mark.parametrize("page", parameters())
 def test_the_page_runs_from_top_to_bottom(
     page: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> None:

@@ -30,7 +30,7 @@ def marks(report: Report) -> dict[str, dict[str, str]]:
 
 
 def opwright_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    # As a module, in a separate folder, as a user would run it after installation.
+    # In a separate folder, as a user would run it.
     environment = {**os.environ, "COLUMNS": "200"}
     command = [*python(), "-m", "opwright", *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
