@@ -31,7 +31,8 @@ die() {
 # Ends the set-up after a program failed: with the cause, if it is a full disk or the network. $log has the program's output.
 die_of() {
     if grep -qiE 'no space left|enough free space|quota exceeded' "$log" || [ "$(free_megabytes "$venv")" -lt 50 ]; then
-        die "$1: the disk is full; free: $(free_megabytes "$venv") MB for $venv, $(free_megabytes "$HOME") MB for pip's cache in $HOME." \
+        die "$1: the disk is full. Free: $(free_megabytes "$venv") MB for $venv, $(free_megabytes "$HOME") MB for" \
+            "pip's cache in $HOME, $(free_megabytes /usr) MB for system packages in /usr, $(free_megabytes /var/cache) MB for apt's cache in /var/cache." \
             "The set-up takes 9 GB with PyTorch's CUDA build, and 6 GB with its CPU build; pip needs up to 3 GB more meanwhile." \
             "Free some space and run make again."
     elif grep -qiE 'connection (refused|reset|broken|error|to .* timed)|new connection|resolving|name resolution|unreachable|could not connect|unable to connect|timed out|proxy|certificate' "$log"; then
@@ -92,7 +93,7 @@ check_python() {
 
 # Prints the listed packages that this machine lacks. Those marked with "dev" are not for the demo.
 missing_packages() {
-    local wanted installed package
+    local wanted installed package missing=()
     wanted=$(sed 's/#.*//' setup/system-packages.txt | awk -v purpose="$purpose" 'NF == 1 || $2 == purpose { print $1 }')
     # shellcheck disable=SC2086  # a list of words
     installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^installed //p') || true
@@ -102,8 +103,9 @@ missing_packages() {
         python3-dev) [ "$has_headers" = yes ] && continue ;;
         pkg-config) command -v pkg-config >/dev/null && continue ;; # newer systems have it from pkgconf
         esac
-        grep -qxF "$package" <<<"$installed" || printf '%s ' "$package"
+        grep -qxF "$package" <<<"$installed" || missing+=("$package")
     done
+    printf '%s' "${missing[*]}"
 }
 
 install_packages() {

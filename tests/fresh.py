@@ -165,9 +165,6 @@ def main() -> int:
     """Run all systems, print a table, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suite", help="a release of Debian, such as bookworm, trixie or testing")
-    parser.add_argument(
-        "--folder", type=Path, help="where to make the systems (default: /var/tmp/opwright-fresh/SUITE)"
-    )
     parser.add_argument("--only", nargs="*", help="names of systems (default: user, root and install)")
     parser.add_argument("--test", default="", help="arguments of `make test`, such as 'ARGS=\"-k schema\"'")
     given = parser.parse_args()

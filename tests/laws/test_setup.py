@@ -194,8 +194,8 @@ def test_an_incomplete_environment_is_created_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("complaint", "cause"),
     [
-        ("E: You don't have enough free space in /var/cache/apt/archives/.", "the disk is full; free: "),
-        ("dpkg: error: cannot copy extracted data: No space left on device", "the disk is full; free: "),
+        ("E: You don't have enough free space in /var/cache/apt/archives/.", "the disk is full. Free: "),
+        ("dpkg: error: cannot copy extracted data: No space left on device", "the disk is full. Free: "),
         ("Err:1 http://deb.example trixie InRelease\n  Temporary failure resolving 'deb.example'", "cannot be reached"),
         ("W: Failed to fetch http://deb.example/x.deb  Could not connect to deb.example:80", "cannot be reached"),
         ("E: Unable to locate package libopencv-dev", "the output is above. Run make again"),
@@ -228,7 +228,7 @@ def test_on_a_full_disk_the_set_up_says_so(tmp_path: Path) -> None:
     finally:
         subprocess.run(["umount", tmp_path / ".venv"], check=True)
     assert code == 1
-    assert "setup: the virtual environment could not be created: the disk is full; free: " in said
+    assert "setup: the virtual environment could not be created: the disk is full. Free: " in said
     assert "with PyTorch's CUDA build" in said
 
 
