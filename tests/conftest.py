@@ -205,6 +205,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
+    # Settings of Python that hide faults, or cost half a second in each process.
+    for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
+        os.environ.pop(name, None)
     # Next to the other build output, so that tests find earlier builds and do not touch the user's cache.
     os.environ.setdefault("OPWRIGHT_CACHE", str(Path(__file__).parents[1] / "build" / "test-cache"))
     # Assume that vector instructions work: Inductor tries each kind in every process, which takes seconds.

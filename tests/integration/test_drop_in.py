@@ -163,7 +163,7 @@ def test_a_build_in_place_prints_the_paths_of_its_shared_objects(tmp_path: Path)
     (folder / "csrc/factor.h").write_text("#pragma once\ninline long factor() { return 6; }\n")
     (folder / "csrc/cpu/module.cc").write_text("")
     assert ran(folder, *DROP_IN, *INPLACE).returncode == 0
-    call = "import shaped._module; print(shaped._module.answer())"
+    call = "import torch, shaped._module; print(shaped._module.answer())"
     assert ran(folder, "-c", call).stdout == "24\n"
 
 

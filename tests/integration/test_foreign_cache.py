@@ -81,7 +81,9 @@ def test_an_unreadable_cache_is_the_same_error(folder: Path) -> None:
 @pytest.mark.parametrize("lost", ["locks", "work"])
 def test_an_incomplete_cache_is_the_same_error(folder: Path, lost: str) -> None:
     (folder / "b.cpp").write_text("int b() { return 1; }\n")
-    (folder / "cache/4").chmod(0o755)
-    shutil.rmtree(folder / "cache/4" / lost)
-    (folder / "cache/4").chmod(0o555)
+    gone = folder / "cache/4" / lost
+    for path in (gone.parent, gone, *gone.rglob("*")):
+        path.chmod(0o755)
+    shutil.rmtree(gone)
+    gone.parent.chmod(0o555)
     assert _build(folder, user=True, name="b.cpp") == _UNWRITABLE.format(folder / "cache")

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
 
-# The start of a command line that runs a module's `main` without a server.
-PLAIN = (sys.executable, "-m")
+# The start of a command line that runs a module's `main` without a server. Output is not buffered, so that a crash does
+# not lose it.
+PLAIN = (sys.executable, "-u", "-m")
 
 _CLIENT = Path(__file__).with_name("fork_client.py")
 _STARTS_UP_S = 0.02

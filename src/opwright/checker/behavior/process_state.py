@@ -181,20 +181,25 @@ def _standard_output() -> Iterator[Callable[[], str]]:
     """Redirect standard output to a file in this context, and yield a function that reads it."""
     kept = os.dup(1)
     with tempfile.TemporaryFile() as file:
+        _flush()  # what was printed before
         os.dup2(file.fileno(), 1)
 
         def read() -> str:
-            sys.stdout.flush()
-            _libc.fflush(None)
+            _flush()
             file.seek(0)
             return file.read().decode(errors="replace")
 
         try:
             yield read
         finally:
-            _libc.fflush(None)
+            _flush()
             os.dup2(kept, 1)
             os.close(kept)
+
+
+def _flush() -> None:
+    sys.stdout.flush()
+    _libc.fflush(None)
 
 
 def _threads() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import random
 import signal
@@ -201,6 +202,11 @@ def test_a_change_by_a_variation_alone_is_a_fault_of_that_variation(
 def test_printing_is_a_fault(subject: Subject, failures: RunChecks) -> None:
     found = faults(subject, failures, lambda: os.write(1, b"computing"))
     assert found == {"standard output: 'computing' afterwards": "standard output: nothing, as before"}
+
+
+def test_what_was_printed_before_is_not_attributed_to_a_call(subject: Subject, failures: RunChecks) -> None:
+    ctypes.CDLL(None).puts(b"loaded")  # buffered, unless standard output is a terminal
+    assert faults(subject, failures, lambda: None) == {}
 
 
 def test_leaving_a_thread_in_each_call_is_a_fault(subject: Subject, failures: RunChecks) -> None:
