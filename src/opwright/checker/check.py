@@ -13,7 +13,7 @@ from opwright.checker.kinds import Kind
 from opwright.checker.matrix import select_cells
 from opwright.checker.run_cells import python_for, run_cells
 from opwright.checker.target import Target, build_checked
-from opwright.checker.verdict import Cell, Failure, Report
+from opwright.checker.verdict import Cell, Failure, Report, shortened
 from opwright.checker.watcher import NullWatcher, Watcher
 from opwright.errors import BuildError, LoadError, SignatureError, SpecError
 from opwright.spec import Library, library_at
@@ -107,7 +107,8 @@ def check_cells(
             found = run_cells(target, cells, options, Path(work), progress or NullWatcher(), python)
     except BuildError as error:
         kind = Kind.SIGNATURE if isinstance(error, SignatureError) else Kind.BUILD
-        failures.append(Failure(kind, got=str(error), expected="a library that builds", detail=error.output[-4000:]))
+        output = shortened(error.output, 4000)
+        failures.append(Failure(kind, got=str(error), expected="a library that builds", detail=output))
     except LoadError as error:
         failures.append(Failure(Kind.LOAD, got=str(error), expected="a library that loads"))
     return Report(

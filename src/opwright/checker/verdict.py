@@ -55,6 +55,11 @@ class Failure:
         return cls(Kind(given["kind"]), **{name: str(given[name]) for name in texts}, is_elsewhere=is_elsewhere)
 
 
+def shortened(text: str, longest: int) -> str:
+    """A long text without its middle: the cause of an error is at its start or its end, with a trace in between."""
+    return text if len(text) <= longest else f"{text[: longest // 2]}\n[...]\n{text[-longest // 2 :]}"
+
+
 @dataclass(frozen=True)
 class Cell:
     """One operator in one runtime on one device.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from opwright.checker.kinds import Kind
-from opwright.checker.verdict import STATUSES, Cell, Failure, Report, Status
+from opwright.checker.verdict import STATUSES, Cell, Failure, Report, Status, shortened
 
 FAILURE = Failure(Kind.TAIL, "x of 9", "f(torch.ones(9))", "8.0", "9.0", "at [8]")
 CELL = Cell("mine::f", "eager", "cpu", "failed", "a reason", 40, 12, (FAILURE, Failure(Kind.LEAK)), 1.5)
@@ -66,3 +66,8 @@ def test_a_fault_of_the_library_makes_a_check_fail() -> None:
 def test_the_kinds_of_a_report_are_those_of_its_cells_and_of_the_library() -> None:
     found = dataclasses.replace(report(failures=(Failure(Kind.LOAD),)), cells=(CELL,)).kinds
     assert found == {Kind.TAIL, Kind.LEAK, Kind.LOAD}
+
+
+def test_a_long_text_keeps_its_start_and_its_end() -> None:
+    assert shortened("short", 5) == "short"
+    assert shortened("start" + "x" * 90 + "end!!", 10) == "start\n[...]\nend!!"

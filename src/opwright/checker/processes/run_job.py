@@ -17,7 +17,7 @@ from opwright.checker.processes.served_process import exceeded_limit_s, kind_of_
 from opwright.checker.processes.tool_log import ToolLog
 from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.sanitize import report_in
-from opwright.checker.verdict import Cell, Failure, not_run_cell
+from opwright.checker.verdict import Cell, Failure, not_run_cell, shortened
 from opwright.errors import LoadError
 from opwright.toolchain.fork_server import PLAIN
 from opwright.toolchain.signals import ending
@@ -336,11 +336,5 @@ def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: floa
         repro=step.get("repro", ""),
         got=headline or ended,
         expected="a reference that returns a result or raises" if is_of_reference else "a result, or an error",
-        detail=report or _ends(output.strip()),
+        detail=report or shortened(output.strip(), 2000),
     )
-
-
-def _ends(text: str) -> str:
-    """A long text without its middle, because the message of a C++ error comes first and many frames follow."""
-    half = 1000
-    return text if len(text) <= 2 * half else f"{text[:half]}\n[...]\n{text[-half:]}"

@@ -25,7 +25,7 @@ from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.remote_judge import Line, RemoteJudge
 from opwright.checker.recorder import Emit, FirstFaultError, Recorder, UnusableProcessError
 from opwright.checker.subject import Subject
-from opwright.checker.verdict import Failure
+from opwright.checker.verdict import Failure, shortened
 from opwright.errors import BridgeError, OpwrightError, SpecError
 from opwright.loader.open import open_library
 from opwright.spec import library_at
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 # The exit code of a process in which no further step can run.
 _UNUSABLE = 1
-_LONGEST_OUTPUT = 4000  # characters of a compiler's output
 
 
 def runtime_module(name: str) -> Runtime:
@@ -134,9 +133,8 @@ def _run(subject: Subject, name: str, recorder: Recorder) -> tuple[Status | None
     except SpecError as error:
         recorder.fail(Failure(Kind.REFERENCE, got=str(error), expected="a description that can be checked"))
     except BridgeError as error:
-        recorder.fail(
-            Failure(Kind.BRIDGE, got=str(error), expected="a bridge that builds", detail=error.output[-4000:])
-        )
+        output = shortened(error.output, 4000)
+        recorder.fail(Failure(Kind.BRIDGE, got=str(error), expected="a bridge that builds", detail=output))
     except OpwrightError as error:
         recorder.fail(Failure(Kind.RUNTIME, got=str(error), expected="a runtime that can be set up"))
     except Exception as error:
