@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import types
 
 
@@ -15,8 +16,10 @@ def is_same_bytecode(one: bytes, other: bytes) -> bool:
 
 
 def _instructions(code: types.CodeType) -> tuple[object, ...]:
-    constants = tuple(
-        _instructions(constant) if isinstance(constant, types.CodeType) else (type(constant), constant)
-        for constant in code.co_consts
-    )
-    return (code.co_name, code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    # Not `co_consts`: since Python 3.14, it also contains the constants of expressions that were evaluated in advance.
+    instructions = [
+        (found.opname, _instructions(found.argval) if isinstance(found.argval, types.CodeType) else repr(found.argval))
+        for found in dis.get_instructions(code)
+    ]
+    parameters = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_varnames)
+    return (code.co_name, parameters, instructions)

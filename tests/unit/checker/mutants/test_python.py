@@ -77,3 +77,5 @@ def test_equal_bytecode_is_detected() -> None:
     assert is_same_bytecode(b"def f():\n    return 1 + 1", b"def f():\n    return   2")
     assert not is_same_bytecode(b"x = 1", b"x = 1.0")
     assert not is_same_bytecode(b"x = 1", b"x = True")
+    assert not is_same_bytecode(b"x = 0.0", b"x = -0.0")
+    assert not is_same_bytecode(b"def f(a, b): pass", b"def f(a, *, b): pass")
