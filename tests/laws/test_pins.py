@@ -32,6 +32,7 @@ def resolve(torch: str, python: str, folder: Path, *more: str) -> subprocess.Com
     command = [sys.executable, "-m", "uv", "pip", "compile", str(ROOT / "pyproject.toml"), "--extra", "dev"]
     command += ["--constraint", str(constraints), "--python-version", python, "--no-config", "--only-binary", ":all:"]
     command += ["--python-platform", "x86_64-manylinux_2_28", "--quiet", "--no-header", "--no-annotate"]
+    command += ["--system-certs"]  # as pip does
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     done.stderr = re.sub(r"\s+", " ", done.stderr)
     if done.returncode != 0 and NO_REGISTRY.search(done.stderr):
