@@ -9,7 +9,7 @@ import pytest
 
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import plan_sources
-from opwright.errors import BuildError
+from opwright.errors import BuildError, SignatureError
 from tests.conftest import clang
 from tests.interpreter import python
 
@@ -67,6 +67,17 @@ def test_a_clang_error_shows_a_command_that_clang_accepts(compiler: Path) -> Non
         build_plan(plan_sources("by_clang", [compiler.with_name("kernel.cpp")]))
     assert str(compiler) in caught.value.command
     assert "-fno-gnu-unique" not in caught.value.command
+
+
+def test_a_difference_between_schema_and_kernel_is_reported_in_one_sentence(compiler: Path) -> None:
+    source = SOURCE.replace('"twice"', '"twice(float x) -> int"')
+    compiler.with_name("kernel.cpp").write_text(source)
+    differ = (
+        r"4:\d+: error: the schema and the kernel differ: parameter 0, the schema says float, the kernel takes int64_t,"
+    )
+    with pytest.raises(SignatureError, match=differ) as caught:
+        build_plan(plan_sources("by_clang", [compiler.with_name("kernel.cpp")]))
+    assert "use double\n  written: twice(float x) -> int\n  kernel:  twice\n" in str(caught.value)
 
 
 @pytest.mark.needs("cmake")

@@ -59,7 +59,8 @@ def _with_context(lines: list[str], at: int) -> Diagnostic:
     while first > 0 and (_LEADS_IN.search(lines[first - 1]) or _EXCERPT.match(lines[first - 1])):
         first -= 1
     leading = [line for line in lines[first:at] if not _EXCERPT.match(line)]
-    if refused := refusal(leading, lines[at]):
+    next_error = next((number for number in range(at + 1, len(lines)) if _ERROR.search(lines[number])), len(lines))
+    if refused := refusal(leading, lines[at], lines[at + 1 : next_error]):
         return Diagnostic(refused.text, refused.is_signature)
     leading = leading[-_MOST_LINES:]
     last = at

@@ -6,13 +6,18 @@ import re
 from dataclasses import dataclass
 
 # The functions that refuse.h calls to make the compiler fail; their template arguments are the message.
-_REFUSED = re.compile(
-    r"\b(the_schema_and_the_kernel_differ|the_schema_is_malformed|no_such_operator_is_defined)\(\)"
-    r"(?: \[with What = (.*)\])?"
-)
-_WORD = re.compile(r'(\w+)<(?:[\w:]*text<\d+>\{"((?:[^"\\]|\\.)*)"\}|(\d+))>')
+_FUNCTIONS = r"(the_schema_and_the_kernel_differ|the_schema_is_malformed|no_such_operator_is_defined)"
+_REFUSED = re.compile(rf"\b{_FUNCTIONS}\(\)(?: \[with What = (.*)\])?")
+# A name and its text or its number; before version 16, clang++ prints the characters of a text as numbers.
+_WORD = re.compile(r'(\w+)<(?:[\w:]*text<\d+>\{"((?:[^"\\]|\\.)*)"\}|(\d+)|\{\{([\d, .]+)\}\})>')
 _PLACE = re.compile(r'^(\S+:\d+:\d+): +in .constexpr. expansion of .*?\("((?:[^"\\]|\\.)*)"\)')
 _SCHEMA = re.compile(r'check_against<[\w:]*text<\d+>\{"((?:[^"\\]|\\.)*)"\}')
+# clang++ reports the call that was to be evaluated, and then, in notes, the calls inside it, from the innermost one on.
+_CLANG_CALL = re.compile(r"^(\S+:\d+:\d+): error: call to consteval function '(?:.*\bkernel<&(.+?)>)?")
+_CLANG_REFUSED = re.compile(rf"note: non-constexpr function '{_FUNCTIONS}(?:<(.*)>)?' cannot be used")
+_CLANG_TEXTS = re.compile(r"note: in call to 'refuse(?:<.*>)?\(\d+, (&.*)\)'$")
+_CLANG_WRITTEN = re.compile(r"""note: in call to '\w+(?:<\w+>)?\("((?:[^"\\]|\\.)*)"\)'$""")
+_CLANG_TEXT = re.compile(r'&"((?:[^"\\]|\\.)*)"\[0\]')
 _SIGNATURE = "the_schema_and_the_kernel_differ"
 _SENTENCES = {
     _SIGNATURE: "the schema and the kernel differ",
@@ -55,26 +60,60 @@ class Refusal:
     is_signature: bool
 
 
-def refusal(leading: list[str], error: str) -> Refusal | None:
+def refusal(leading: list[str], error: str, following: list[str]) -> Refusal | None:
     """The refusal that `error` reports; None if it reports another error.
 
     Args:
         leading: the lines before the error, from the outermost expansion on.
         error: the line with the error.
+        following: the lines between it and the next error.
     """
-    refused = _REFUSED.search(error)
-    if refused is None:
-        return None
-    words = [f"{name.replace('_', ' ')} {value or number}" for name, value, number in _WORD.findall(refused[2] or "")]
+    if (refused := _REFUSED.search(error)) is None:
+        return _clang_refusal(error, following)
+    words = [f"{name.replace('_', ' ')} {text or number}" for name, text, number, _ in _WORD.findall(refused[2] or "")]
     place = next((found for line in leading if (found := _PLACE.match(line))), None)
+    kernel = next((found[1] for line in leading if (found := re.search(r"kernel<&?([\w:]+)>", line))), None)
     schema = next((found[1] for line in leading if (found := _SCHEMA.search(line))), None)
-    where = f"{place[1]}: " if place else ""
-    text = f"{where}error: {_SENTENCES[refused[1]]}{': ' if words else ''}{', '.join(words)}"
-    if place:
-        kernel = next((found[1] for line in leading if (found := re.search(r"kernel<&?([\w:]+)>", line))), None)
-        text += f"\n  written: {_unescaped(place[2])}" + (f"\n  kernel:  {kernel}" if kernel else "")
-    text += f"\n  schema:  {_unescaped(schema)}" if schema else ""
-    return Refusal(text, is_signature=refused[1] == _SIGNATURE)
+    if place is None:
+        return _refusal("", refused[1], words, schema=schema)
+    return _refusal(place[1], refused[1], words, written=place[2], kernel=kernel, schema=schema)
+
+
+def _clang_refusal(error: str, following: list[str]) -> Refusal | None:
+    call = _CLANG_CALL.match(error)
+    refused = next((found for line in following if (found := _CLANG_REFUSED.search(line))), None)
+    if call is None or refused is None:
+        return None
+    texts = next((_CLANG_TEXT.findall(found[1]) for line in following if (found := _CLANG_TEXTS.search(line))), [])
+    written = next((found[1] for line in reversed(following) if (found := _CLANG_WRITTEN.search(line))), None)
+    schema, *whole = texts or [None]  # in template arguments, clang++ shortens a long text
+    words = []
+    for name, text, number, characters in _WORD.findall(refused[2] or ""):
+        shown = number or (whole.pop(0) if whole else text or _decoded(characters))
+        words.append(f"{name.replace('_', ' ')} {shown}")
+    return _refusal(call[1], refused[1], words, written=written, kernel=call[2], schema=schema)
+
+
+def _decoded(characters: str) -> str:
+    """The text of which clang++ prints the first ten characters, as numbers."""
+    return "".join(chr(int(one)) if one.isdecimal() else one for one in characters.split(", ")).rstrip("\0")
+
+
+def _refusal(
+    place: str,
+    function: str,
+    words: list[str],
+    *,
+    written: str | None = None,
+    kernel: str | None = None,
+    schema: str | None = None,
+) -> Refusal:
+    where = f"{place}: " if place else ""
+    lines = [f"{where}error: {_SENTENCES[function]}{': ' if words else ''}{', '.join(words)}"]
+    lines += [f"  written: {_unescaped(written)}"] if written is not None else []
+    lines += [f"  kernel:  {kernel}"] if kernel else []
+    lines += [f"  schema:  {_unescaped(schema)}"] if schema else []
+    return Refusal("\n".join(lines), is_signature=function == _SIGNATURE)
 
 
 def torch_refusal(leading: list[str], error: str, following: list[str]) -> Refusal | None:

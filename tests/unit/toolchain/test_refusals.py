@@ -34,6 +34,35 @@ a.cpp:11:37:   in 'constexpr' expansion of 'opwright::detail::ImplementedName<te
 [with What = {the_namespace<text<5>{"mine"}>, defines<text<14>{"g() -> Tensor"}>}]'
 """
 
+# clang++ 14 prints the first ten characters of a text, as numbers; clang++ 19 prints the first 32.
+OF_CLANG_14 = """\
+a.cpp:11:37: error: call to consteval function 'opwright::detail::ImplementedName<{{109, 105, 110, 101, 0}}, \
+opwright::detail::kernel<&(anonymous namespace)::scale_cpu>>::ImplementedName<7UL>' is not a constant expression
+    m.impl("scale", OPWRIGHT_FN(scale_cpu));
+           ^
+/x/refuse.h:82:24: note: non-constexpr function 'the_schema_and_the_kernel_differ<opwright::detail::at<\
+opwright::detail::parameter<1>, opwright::detail::the_schema_says<{{97, 32, 116, 121, 112, 101, 32, 116, 104, 97, \
+...}}>, opwright::detail::the_kernel_takes<{{105, 110, 116, 54, 52, 95, 116, 0}}>, opwright::detail::use<{{97, 0}}>>>' \
+cannot be used in a constant expression
+        OPWRIGHT_TEN() OPWRIGHT_TEN(1)
+/x/refuse.h:146:36: note: in call to 'refuse(63, &"scale(Tensor x, str mode=\\"a\\") -> Tensor"[0], &"a type that"[0], \
+&"int64_t"[0], &"another schema"[0])'
+/x/op.h:94:16: note: in call to 'check_against(&"scale(Tensor x, str mode=\\"a\\") -> Tensor"[0])'
+a.cpp:11:37: note: in call to 'ImplementedName("scale")'
+/x/refuse.h:50:6: note: declared here
+1 error generated.
+"""
+OF_CLANG_19 = """\
+a.cpp:11:37: error: call to consteval function 'opwright::detail::ImplementedName<detail::text<5>{"mine"}, \
+opwright::detail::kernel<&f>>::ImplementedName<8UL>' is not a constant expression
+   11 | m.impl("scal", OPWRIGHT_FN(f));
+/x/op.h:96:21: note: non-constexpr function 'no_such_operator_is_defined<opwright::detail::the_namespace<\
+detail::text<5>{"mine"}>, opwright::detail::defines<text<44>{"swiglu(Tensor gate, Tensor value) [...]"}>>' cannot be \
+used in a constant expression
+a.cpp:11:37: note: in call to 'ImplementedName<8UL>("scal")'
+/x/refuse.h:53:6: note: declared here
+"""
+
 
 @pytest.mark.parametrize("printed", [DIFFER, DIFFER_IN_16])
 def test_a_difference_is_reported_in_one_sentence_at_the_authors_line(printed: str) -> None:
@@ -46,6 +75,33 @@ def test_a_difference_is_reported_in_one_sentence_at_the_authors_line(printed: s
         "  kernel:  scale_cpu",
         '  schema:  scale(Tensor x, str mode="a") -> Tensor',
     ]
+
+
+def test_a_difference_that_clang_prints_is_reported_in_the_same_way() -> None:
+    assert first_error(OF_CLANG_14).text.splitlines() == [
+        (
+            "a.cpp:11:37: error: the schema and the kernel differ: parameter 1, the schema says a type that, "
+            "the kernel takes int64_t, use another schema"
+        ),
+        "  written: scale",
+        "  kernel:  (anonymous namespace)::scale_cpu",
+        '  schema:  scale(Tensor x, str mode="a") -> Tensor',
+    ]
+    assert first_error(OF_CLANG_14).is_signature
+
+
+def test_an_unknown_name_that_clang_prints_lists_the_defined_operators() -> None:
+    lines = first_error(OF_CLANG_19).text.splitlines()
+    assert lines == [
+        (
+            "a.cpp:11:37: error: no operator of this name is defined: the namespace mine, "
+            "defines swiglu(Tensor gate, Tensor value) [...]"
+        ),
+        "  written: scal",
+        "  kernel:  f",
+    ]
+    in_numbers = OF_CLANG_19.replace('detail::text<5>{"mine"}', "{{109, 105, 110, 101, 0}}")
+    assert first_error(in_numbers).text.splitlines() == lines
 
 
 def test_a_consequence_without_a_cause_is_the_error() -> None:

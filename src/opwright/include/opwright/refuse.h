@@ -149,7 +149,10 @@ constexpr void refuse_difference(const char* schema, const Difference& differenc
              ...);
             break;
         case Kind::Mutated:
-            ((index == parameter ? refuse<InWriting<parameter>>(code, schema, says, "Tensor&", use) : void()), ...);
+            ((index == parameter ? refuse<InWriting<parameter>>(code, schema, says, "Tensor&",
+                                                                "const Tensor&, or Tensor(a!) in the schema")
+                                 : void()),
+             ...);
             break;
         case Kind::Result:
             ((index == result ? refuse<InResult<result, code_of(Kernel::signature.results[result])>>(
