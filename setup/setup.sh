@@ -31,8 +31,8 @@ die() {
 # Ends the set-up after a program failed: with the cause, if it is a full disk or the network. $log has the program's output.
 die_of() {
     if grep -qiE 'no space left|enough free space|quota exceeded' "$log" || [ "$(free_megabytes "$venv")" -lt 50 ]; then
-        die "$1: the disk is full. Free: $(free_megabytes "$venv") MB for $venv, $(free_megabytes "$HOME") MB for" \
-            "pip's cache in $HOME, $(free_megabytes /usr) MB for system packages in /usr, $(free_megabytes /var/cache) MB for apt's cache in /var/cache." \
+        die "$1: the disk is full. Free: $(free_megabytes "$venv") MB for $venv, $(free_megabytes "$HOME") MB for pip's cache in $HOME," \
+            "$(free_megabytes /usr) MB for system packages in /usr, $(free_megabytes /var/cache) MB for apt's cache in /var/cache." \
             "The set-up takes 9 GB with PyTorch's CUDA build, and 6 GB with its CPU build; pip needs up to 3 GB more meanwhile." \
             "Free some space and run make again."
     elif grep -qiE 'connection (refused|reset|broken|error|to .* timed)|new connection|resolving|name resolution|unreachable|could not connect|unable to connect|timed out|proxy|certificate' "$log"; then

@@ -205,7 +205,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    # Settings of Python that hide faults, or cost half a second in each process.
+    # Most machines do not set these: the first hides lost output, and the second makes each program start more slowly.
     for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)
     # Next to the other build output, so that tests find earlier builds and do not touch the user's cache.

@@ -192,7 +192,7 @@ def _standard_output() -> Iterator[Callable[[], str]]:
         try:
             yield read
         finally:
-            _flush()
+            _libc.fflush(None)
             os.dup2(kept, 1)
             os.close(kept)
 

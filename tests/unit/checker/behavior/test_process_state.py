@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import random
 import signal
@@ -205,8 +204,9 @@ def test_printing_is_a_fault(subject: Subject, failures: RunChecks) -> None:
 
 
 def test_what_was_printed_before_is_not_attributed_to_a_call(subject: Subject, failures: RunChecks) -> None:
-    ctypes.CDLL(None).puts(b"loaded")  # buffered, unless standard output is a terminal
-    assert faults(subject, failures, lambda: None) == {}
+    with open(1, "w", closefd=False) as buffered, contextlib.redirect_stdout(buffered):
+        buffered.write("loaded\n")
+        assert faults(subject, failures, lambda: None) == {}
 
 
 def test_leaving_a_thread_in_each_call_is_a_fault(subject: Subject, failures: RunChecks) -> None:
