@@ -46,6 +46,8 @@ _VARIED = {
     Family.EDGE: (1, 6),
     Family.SPECIAL: (1, 6),
 }
+# Many rules add an offset to each index; they must not add it to the index that stands for no element.
+_PADDING = " with one -1"
 _MOST_ELEMENTS = 2**16
 # Up to this number, all combinations are listed and a random subset is used; beyond it, each is drawn independently.
 _MOST_LISTED = 4096
@@ -82,8 +84,11 @@ def _varied(subject: Subject) -> Iterator[Case]:
     for family, counts in _VARIED.items():
         found = [case for case in subject.varied if case.family is family]
         found = [case for case in found if 0 < elements_in(case.arguments) <= _MOST_ELEMENTS and _places(case)]
-        accepted = (case for case in choose.sample(found, len(found)) if _is_accepted(subject, case))
-        yield from itertools.islice(accepted, counts[not subject.options.quick])
+        drawn = choose.sample(found, len(found))
+        padding = (case for case in drawn if case.name.endswith(_PADDING) and _is_accepted(subject, case))
+        first = list(itertools.islice(padding, 1))
+        accepted = (case for case in drawn if case not in first and _is_accepted(subject, case))
+        yield from itertools.islice(itertools.chain(first, accepted), counts[not subject.options.quick])
 
 
 def _check_varied(steps: Steps, case: Case) -> None:

@@ -147,6 +147,12 @@ def test_a_rule_that_is_wrong_for_other_integers_is_found(make_subject: MakeSubj
     assert passed.failures == ()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_quick_check_batches_the_index_for_no_element_with_every_seed(make_subject: MakeSubject, seed: int) -> None:
+    subject = make_subject(TAKE.format("pass"), quick=True, seed=seed)
+    assert any(case.name.endswith(" with one -1") for case in vmap._varied(subject))
+
+
 @pytest.mark.parametrize(
     "right", ["if dim < 0: dim += x.dim() - 1", "if dim < 0: raise ValueError(f'dim must be at least 0, got {dim}')"]
 )
