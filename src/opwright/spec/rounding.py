@@ -29,6 +29,8 @@ _SEED_OF_ROUNDINGS = 1000
 SMALL = 2.0**-10
 # A sequential accumulation of N terms loses about sqrt(N) / 4 times as much as rounding each term once.
 _SEQUENTIAL = 4.0
+# If the terms are equal, their roundings have equal signs: up to N / 64 times as much.
+_SEQUENTIAL_EQUAL = 64.0
 # Floating-point tensors of integers up to this magnitude are labels or masks.
 _LARGEST_LABEL = 2
 
@@ -112,7 +114,8 @@ class Nearby:
         tensors = [tensor for tensor in derive.tensors(self.arguments) if _can_move(tensor)]
         longest = max((*shape, 1))
         terms = max((max(*tensor.shape, tensor.numel() // longest) for tensor in tensors if tensor.dim()), default=1)
-        return max(1.0, math.sqrt(terms) / _SEQUENTIAL)
+        has_equal_terms = any(tensor.numel() >= terms and _is_constant(tensor) for tensor in tensors)
+        return max(1.0, math.sqrt(terms) / _SEQUENTIAL, terms / _SEQUENTIAL_EQUAL if has_equal_terms else 0.0)
 
     def leaf(self, at: int, eps: float, scale: float = 1.0) -> list[Tensor]:
         """The result at index `at` in every draw of relative size `eps * scale`."""
@@ -228,6 +231,11 @@ def _has_labels(arguments: Any) -> bool:
 
 def _is_label(tensor: Tensor) -> bool:
     return not tensor.is_complex() and bool(((tensor == tensor.round()) & (tensor.abs() <= _LARGEST_LABEL)).all())
+
+
+def _is_constant(tensor: Tensor) -> bool:
+    """Whether all numbers are equal, and not small integers, whose sums are exact."""
+    return bool(tensor.numel() and (tensor == tensor.flatten()[0]).all()) and not _is_label(tensor)
 
 
 def _moved(tensor: Tensor, size: float, sign: int | None, generator: torch.Generator, *, in_float64: bool) -> Tensor:
