@@ -29,7 +29,7 @@ _SEED_OF_ROUNDINGS = 1000
 SMALL = 2.0**-10
 # A sequential accumulation of N terms loses about sqrt(N) / 4 times as much as rounding each term once.
 _SEQUENTIAL = 4.0
-# If the terms are equal, their roundings have equal signs: up to N / 64 times as much.
+# Roundings of equal terms have equal signs, and together lose up to N / 64 times as much.
 _SEQUENTIAL_EQUAL = 64.0
 # Floating-point tensors of integers up to this magnitude are labels or masks.
 _LARGEST_LABEL = 2
@@ -235,7 +235,8 @@ def _is_label(tensor: Tensor) -> bool:
 
 def _is_constant(tensor: Tensor) -> bool:
     """Whether all numbers are equal, and not small integers, whose sums are exact."""
-    return bool(tensor.numel() and (tensor == tensor.flatten()[0]).all()) and not _is_label(tensor)
+    first = tensor.flatten()[:1]
+    return bool((tensor == first).all()) and not _is_label(derive.widened(first))  # 8-bit floats have no round()
 
 
 def _moved(tensor: Tensor, size: float, sign: int | None, generator: torch.Generator, *, in_float64: bool) -> Tensor:
