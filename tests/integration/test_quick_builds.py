@@ -64,6 +64,7 @@ except RuntimeError as error:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
     monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("MAX_JOBS", raising=False)
     return Cache()
 
 
@@ -102,6 +103,7 @@ def test_common_functions_are_compiled_once_for_all_libraries(cache: Cache, fold
     assert built(other)[0] == {"definitions.cpp", "cpu.cpp"}
 
 
+@pytest.mark.sample(of="precompiled headers")
 def test_headers_are_precompiled_during_one_build_and_used_by_the_next(
     cache: Cache, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +118,7 @@ def test_headers_are_precompiled_during_one_build_and_used_by_the_next(
     assert ran == ["[0.0, 3.0, 6.0, 9.0]", "x must be float32, got int32: convert it with .to(torch.float32)"]
 
 
-@pytest.mark.sample(2, of="precompiled headers")
+@pytest.mark.sample(of="precompiled headers")
 def test_an_object_is_the_same_with_precompiled_headers(
     cache: Cache, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +133,7 @@ def test_an_object_is_the_same_with_precompiled_headers(
     assert outcome(built(folder)[1]) == outcome(first)
 
 
-@pytest.mark.sample(2, of="precompiled headers")
+@pytest.mark.sample(of="precompiled headers")
 def test_a_changed_opwright_header_invalidates_precompiled_ones(
     cache: Cache, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -153,6 +155,7 @@ def test_a_changed_opwright_header_invalidates_precompiled_ones(
     ]
 
 
+@pytest.mark.sample(of="precompiled headers")
 @pytest.mark.parametrize(
     "before", ["#define OPWRIGHT_COMMON_ELSEWHERE_2 1\n", "#if 1\n", "#undef NDEBUG\n", '#include "sets.h"\n']
 )
@@ -163,6 +166,16 @@ def test_nothing_is_precompiled_after_a_directive(
     (folder / "sets.h").write_text("#pragma once\n#define SETS 1\n")
     after = "\n#endif\n" if before.startswith("#if") else ""
     (folder / "cpu.cpp").write_text(before + KERNEL + after)
+    built(folder)
+    assert precompiled(cache) == []
+
+
+@pytest.mark.sample(of="precompiled headers")
+def test_nothing_is_precompiled_if_only_one_compiler_may_run(
+    cache: Cache, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setenv("MAX_JOBS", "1")
     built(folder)
     assert precompiled(cache) == []
 
@@ -194,7 +207,7 @@ def without_frontend(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return seen
 
 
-@pytest.mark.sample(2, of="precompiled headers")
+@pytest.mark.sample(of="PyTorch's headers")
 def test_an_extension_is_compiled_without_the_frontend(
     tmp_path: Path, cache: Cache, without_frontend: list[bool]
 ) -> None:
@@ -203,7 +216,7 @@ def test_an_extension_is_compiled_without_the_frontend(
     assert import_module("extension", path)[0].f(torch.ones(2)).tolist() == [2, 2]
 
 
-@pytest.mark.sample(2, of="precompiled headers")
+@pytest.mark.sample(of="PyTorch's headers")
 def test_an_extension_that_needs_the_frontend_is_compiled_with_it(
     tmp_path: Path, cache: Cache, without_frontend: list[bool]
 ) -> None:
@@ -212,6 +225,7 @@ def test_an_extension_that_needs_the_frontend_is_compiled_with_it(
     assert import_module("extension", path)[0].f(torch.ones(2)).tolist() == [3, 3]
 
 
+@pytest.mark.sample(of="PyTorch's headers")
 @pytest.mark.parametrize(
     "declaration",
     [
@@ -230,6 +244,7 @@ def test_parts_that_a_source_names_are_declared(
     assert without_frontend == [True]
 
 
+@pytest.mark.sample(of="PyTorch's headers")
 def test_an_error_in_the_authors_code_is_not_compiled_again(
     tmp_path: Path, cache: Cache, without_frontend: list[bool]
 ) -> None:

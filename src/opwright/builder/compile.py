@@ -209,7 +209,7 @@ class _Build:
                 self._read_before[unit.source] = found[1]
                 quick.append(own.used_by(unit, found[0]))
                 continue
-            if own and not found and len(units) < len(os.sched_getaffinity(0)):
+            if own and not found and len(units) < _processes():
                 beside = own
             quick.append(replace(unit, quick=without_frontend(unit, self._plan.include_dirs)))
         return [_with_more_memory(unit) for unit in quick], beside
@@ -288,6 +288,12 @@ class _Build:
         """The author's own `objects`."""
         source = self._plan.definitions.source if self._plan.definitions else None
         return [path for unit, path in zip(self._recipes.units, objects, strict=True) if unit.source != source]
+
+
+def _processes() -> int:
+    """The number of compilers that may run at the same time."""
+    processors, jobs = len(os.sched_getaffinity(0)), os.environ.get("MAX_JOBS", "")
+    return min(processors, int(jobs)) if jobs.isdecimal() else processors
 
 
 def _may_be_due_to_the_quick_way(unit: ninja.Unit, output: str) -> bool:
