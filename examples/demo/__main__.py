@@ -87,7 +87,7 @@ def first_result(folder: Path) -> float:
 
 def prepare(folder: Path, user_cache: str) -> dict[str, Any]:
     """Build, check and ship in every way, in parallel; returns the result of each task, by name."""
-    tasks: dict[str, Callable[[], Any]] = {HOST: partial(build_host, user_cache)}
+    tasks: dict[str, Callable[[], Any]] = {CHECK: partial(check_row, folder), HOST: partial(build_host, user_cache)}
     for kind, name in reversed(FORMATS.items()):
         tasks[shipped_as(name)] = partial(ship, kind, folder)
     tasks[CMAKE] = partial(build_cpp_app, folder)
@@ -95,7 +95,6 @@ def prepare(folder: Path, user_cache: str) -> dict[str, Any]:
         if route != "cmake":
             tasks[name] = partial(start_route, route, folder)
     tasks[ALONE] = opencv_alone
-    tasks[CHECK] = partial(check_row, folder)
     return side_by_side(tasks, AT_ONCE, progress)
 
 
