@@ -5,10 +5,10 @@ TORCH ?=
 VENV := .venv$(if $(TORCH),-torch-$(TORCH))
 BIN := $(CURDIR)/$(VENV)/bin
 
-# Parallel test processes: one more than the number of cores, because tests also wait. Each runs up to MAX_JOBS
-# compilers, and a compiler can use 2 GB of memory.
+# Parallel test processes: one more than the number of cores, because tests also wait. Each runs one compiler at a
+# time, and a compiler can use 2 GB of memory.
 JOBS ?= $(shell cores=$$(nproc); echo $$((cores < 8 ? cores + 1 : 8)))
-PYTEST = MAX_JOBS=$${MAX_JOBS:-2} $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --instafail $(ARGS)
+PYTEST = MAX_JOBS=$${MAX_JOBS:-1} $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --instafail $(ARGS)
 
 # The project's own C++ and CUDA files: tracked by git or new, not ignored, not deleted.
 CXX_FILES = $(wildcard $(shell git -c safe.directory='*' ls-files -co --exclude-standard -- '*.h' '*.inc' '*.cpp' '*.cu' '*.cuh'))

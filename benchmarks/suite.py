@@ -71,7 +71,7 @@ def main() -> None:
     chosen = arguments.pytest or ["-q", "-n", str(cores + 1), "--dist", "worksteal"]
     with TemporaryDirectory() as folder:
         environment = os.environ | {_RECORDS: folder}
-        environment.setdefault("MAX_JOBS", "2")
+        environment.setdefault("MAX_JOBS", "1")
         command = [sys.executable, "-m", "pytest", "-p", "benchmarks.suite", *chosen]
         start = time.monotonic()
         with subprocess.Popen(command, cwd=ROOT, env=environment) as process:

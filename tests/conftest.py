@@ -8,12 +8,13 @@ environment turns those skips into failures, for a machine that is supposed to h
 `@pytest.mark.slow` marks a test that runs only with `--runslow`.
 
 `@pytest.mark.sample(3)` marks a test whose parameters all show the same feature: without `--runslow`, 3 of them run,
-others in each commit. `@pytest.mark.sample(1, of="packages")` does the same for all tests with that name, and
-`by="file"` for their files. The first lines of pytest's output show how to run the same ones again.
+others in each commit. `@pytest.mark.sample(of="long")` does the same for all tests with that name, whose number is in
+SAMPLE_SIZES, and `by="file"` for their files. The first lines of pytest's output show how to run the same ones again.
 """
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib.util
 import os
@@ -43,6 +44,8 @@ _SEED = 20261125
 
 SWITCH = "OPWRIGHT_REQUIRE"
 SAMPLE = "OPWRIGHT_SAMPLE"
+# How many of the tests with each name run; of those with other names, one.
+SAMPLE_SIZES = {"long": 3, "PyTorch's headers": 2}
 INTEGRATION = Path(__file__).parent / "integration"
 
 
@@ -251,6 +254,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
 
 
+def pytest_collection_finish() -> None:
+    # Checks collect garbage often. Without this, each collection visits PyTorch and all tests, which takes 0.2 s.
+    gc.collect()
+    gc.freeze()
+
+
 def _not_in_the_sample(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     """The members of samples that do not run, of those that the command line has selected."""
     samples = defaultdict[str, dict[str, list[pytest.Item]]](lambda: defaultdict(list))
@@ -262,7 +271,7 @@ def _not_in_the_sample(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
             unit = item.nodeid.partition("::")[0] if mark.kwargs.get("by") == "file" else unit
             name = mark.kwargs.get("of", item.nodeid.partition("[")[0])
             samples[name][unit].append(item)
-            counts[name] = mark.args[0]
+            counts[name] = mark.args[0] if mark.args else SAMPLE_SIZES.get(name, 1)
     for name, units in samples.items():
         # Not random: all of xdist's workers must choose the same.
         drawn = sorted(units, key=lambda unit: hashlib.sha256(f"{os.environ[SAMPLE]} {unit}".encode()).digest())

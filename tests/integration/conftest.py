@@ -114,15 +114,6 @@ def compiler_refuses(
     return compiler_refuses
 
 
-# In a separate process, because a namespace is taken for the lifetime of a process.
-SHIP = """
-import sys
-import opwright
-package, output, format = sys.argv[1:]
-opwright.ship(f"{package}/op.py:model", [package], output=output, format=format)
-"""
-
-
 class BuildOnce(Protocol):
     """Returns the folder that `make` filled, once per session, in whichever worker came first."""
 

@@ -11,7 +11,7 @@ import skimage.io
 
 from tests.interpreter import python
 
-pytestmark = pytest.mark.sample(2, of="examples", by="file")
+pytestmark = pytest.mark.sample(of="long", by="file")
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "align_photographs.py"
 AS_SCRIPT = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"

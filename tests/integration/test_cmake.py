@@ -143,7 +143,7 @@ def test_a_library_for_programs_omits_python_bindings(project: Path, dynamic: Dy
     assert "libtorch_python.so" not in dynamic(project / "libboth.so", "needed")
 
 
-@pytest.mark.sample(2, of="CMake builds")
+@pytest.mark.sample(of="CMake builds")
 def test_operators_that_call_python_are_reported_at_link_time(tmp_path: Path, cmake: Cmake) -> None:
     text = f"{HEAD}find_package(opwright REQUIRED)\nopwright_add_library(calls SOURCES calls.cpp)"
     done = cmake(write(tmp_path, {"CMakeLists.txt": text, "calls.cpp": CALLS_PYTHON}), tmp_path / "build")
@@ -190,7 +190,7 @@ def test_cmake_compiles_with_the_same_flags_as_python(project: Path, target: str
     assert ("-fvisibility=hidden" in command) == (abi == "stable")
 
 
-@pytest.mark.sample(2, of="CMake builds")
+@pytest.mark.sample(of="CMake builds")
 def test_a_changed_op_py_configures_and_builds_again(tmp_path: Path, cmake: Cmake) -> None:
     write(
         tmp_path, {**FILES, "CMakeLists.txt": f"{HEAD}find_package(opwright)\nopwright_add_library(folder described)"}
@@ -208,7 +208,7 @@ def test_a_changed_op_py_configures_and_builds_again(tmp_path: Path, cmake: Cmak
     )
 
 
-@pytest.mark.sample(2, of="CMake builds")
+@pytest.mark.sample(of="CMake builds")
 @pytest.mark.needs("opencv")
 def test_sources_of_both_styles_build_with_only_find_package_torch(tmp_path: Path) -> None:
     import torch
@@ -235,7 +235,7 @@ def test_sources_of_both_styles_build_with_only_find_package_torch(tmp_path: Pat
     assert in_python(library, warped) == "[8.0, 8.0, 8.0, 8.0, 0.0, 0.0, 0.0, 0.0]"
 
 
-@pytest.mark.sample(2, of="CMake builds")
+@pytest.mark.sample(of="CMake builds")
 @pytest.mark.needs("nvcc")
 def test_nvcc_compiles_cuda_sources(tmp_path: Path, cmake: Cmake, dynamic: Dynamic) -> None:
     kernel = """

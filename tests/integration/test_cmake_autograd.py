@@ -13,7 +13,7 @@ from tests.interpreter import python
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce, Cmake, Dynamic
 
-pytestmark = [pytest.mark.needs("cmake"), pytest.mark.sample(2, of="examples", by="file")]
+pytestmark = [pytest.mark.needs("cmake"), pytest.mark.sample(of="long", by="file")]
 
 GRADIENTS = Path(__file__).parents[1] / "packages" / "gradients"
 PROJECT = f"""

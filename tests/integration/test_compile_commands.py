@@ -90,6 +90,7 @@ def edited(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.sample(of="long")
 @pytest.mark.parametrize("text", [STABLE, FULL], ids=["stable", "full"])
 def test_clangd_finds_every_header_of_every_file(edited: Path, text: str) -> None:
     (edited / "src/kernel.cpp").write_text(KERNEL + text)
@@ -121,6 +122,7 @@ def test_no_command_has_a_flag_that_only_gcc_or_nvcc_supports(tmp_path: Path) ->
     assert list(folder.glob("*.json")) == []
 
 
+@pytest.mark.sample(of="long")
 @pytest.mark.needs("nvcc")
 def test_clangd_reads_cuda(edited: Path) -> None:
     text = f"#include <opwright/op.h>\n{MIXED}"

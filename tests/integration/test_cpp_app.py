@@ -19,7 +19,7 @@ from tests.interpreter import python
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce, Cmake, Dynamic
 
-pytestmark = [pytest.mark.needs("cmake", "opencv"), pytest.mark.sample(2, of="examples", by="file")]
+pytestmark = [pytest.mark.needs("cmake", "opencv"), pytest.mark.sample(of="long", by="file")]
 
 ROOT = Path(__file__).parents[2]
 # The unchanged application in a project that drops libraries without calls, and further libraries.

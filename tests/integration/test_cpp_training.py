@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce, Cmake
 
 pytest.importorskip("sklearn")
-pytestmark = [pytest.mark.needs("cmake"), pytest.mark.sample(2, of="examples", by="file")]
+pytestmark = [pytest.mark.needs("cmake"), pytest.mark.sample(of="long", by="file")]
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "cpp_training"

@@ -75,6 +75,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.sample(of="long", by="file")
 @pytest.mark.needs("nvcc")
 def test_both_parts_become_one_library_that_loads_pytorchs_cuda_part(
     folder: Path, dynamic: Dynamic, monkeypatch: pytest.MonkeyPatch
@@ -93,6 +94,7 @@ def test_both_parts_become_one_library_that_loads_pytorchs_cuda_part(
         assert "sm_90" in listed[1]
 
 
+@pytest.mark.sample(of="long", by="file")
 @pytest.mark.needs("nvcc")
 def test_an_error_in_a_cuda_source_has_its_location(folder: Path) -> None:
     (folder / "cuda.cu").write_text("#include <opwright/op.h>\n__global__ void k() { nowhere = 1; }\n")

@@ -69,7 +69,7 @@ def gdb(program: Path, commands: Sequence[str]) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.sample(1, of="debugger")
+@pytest.mark.sample(of="long")
 def test_gdb_stops_in_a_kernel_steps_and_prints_its_variables(tmp_path: Path) -> None:
     (tmp_path / "op.py").write_text(OP)
     (tmp_path / "kernel.cpp").write_text(KERNEL)
@@ -95,7 +95,7 @@ def test_gdb_stops_in_a_kernel_steps_and_prints_its_variables(tmp_path: Path) ->
     assert "tensor([3.7500, 7.5000])" in printed
 
 
-@pytest.mark.sample(1, of="debugger")
+@pytest.mark.sample(of="long")
 def test_gdb_shows_the_lines_of_an_inline_source(tmp_path: Path) -> None:
     program = tmp_path / "call.py"
     program.write_text(

@@ -135,6 +135,7 @@ def test_both_builders_produce_the_same_files_and_results(tmp_path: Path) -> Non
     assert answers(ours) == answers(theirs) == "21 13"
 
 
+@pytest.mark.sample(of="setuptools releases")
 def test_the_wheel_of_an_unchanged_project_contains_the_same_files_as_pytorchs(
     tmp_path: Path, setuptools_release: str, with_setuptools: dict[str, str]
 ) -> None:

@@ -123,6 +123,7 @@ def test_an_out_of_memory_error_names_the_shape() -> None:
     assert str(caught.value).startswith("cannot allocate a tensor of shape (1073741824, 536870912): ")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("dtype", "filling"), [(torch.bfloat16, None), (torch.int64, 2**63 - 1), (torch.bool, True)])
 def test_a_check_fills_new_tensors(name: str, dtype: torch.dtype, filling: int | None) -> None:

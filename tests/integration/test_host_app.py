@@ -20,7 +20,7 @@ from opwright.host.install import install_host
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce, Cmake
 
-pytestmark = [pytest.mark.needs("cmake"), pytest.mark.sample(2, of="examples", by="file")]
+pytestmark = [pytest.mark.needs("cmake"), pytest.mark.sample(of="long", by="file")]
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "host_app"

@@ -20,6 +20,8 @@ from opwright.builder.plan import plan_sources
 from opwright.cache.cache import Cache
 from tests.interpreter import python
 
+pytestmark = pytest.mark.sample(of="long", by="file")
+
 _BUILD = """
 import os, sys
 print(os.getpid(), flush=True)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+pytestmark = pytest.mark.sample(of="long", by="file")
+
 FOLDER = Path(__file__).parents[2] / "examples" / "lltm_extension"
 CUDA_SOURCES = [FOLDER / "lltm_cuda.cpp", FOLDER / "lltm_cuda_kernel.cu"]
 LLTM = SimpleNamespace(**runpy.run_path(str(FOLDER / "lltm.py")))

@@ -58,6 +58,7 @@ def test_a_namespace_that_python_defined_is_taken_too() -> None:
     library._destroy()
 
 
+@pytest.mark.sample(of="PyTorch's headers")
 def test_a_tutorials_source_loads_unchanged_and_a_second_definition_is_rejected() -> None:
     opwright.load_inline("tutorial", TUTORIAL % "tutorial_ops", no_implicit_headers=True)
     x = torch.ones(2)
@@ -66,6 +67,7 @@ def test_a_tutorials_source_loads_unchanged_and_a_second_definition_is_rejected(
         opwright.load_inline("tutorial_again", OPERATOR % (1, "tutorial_ops"))
 
 
+@pytest.mark.sample(of="PyTorch's headers")
 def test_functions_are_bound_into_a_module_as_in_torchs_load_inline() -> None:
     source = "at::Tensor twice(at::Tensor x) { return x + x; }\n"
     # -O0: it compiles faster, and nothing here is timed.

@@ -36,7 +36,7 @@ def opwright_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[st
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.sample(1, of="full checks")
+@pytest.mark.sample(of="long")
 def test_a_new_library_is_correct_in_every_runtime(tmp_path: Path) -> None:
     made = opwright_in(tmp_path, "new", "new_demo")
     assert made.returncode == 0, made.stderr
@@ -69,12 +69,14 @@ def test_a_new_library_without_native_sources_is_correct_and_needs_no_compiler(
     assert passed == ["eager", "autograd", "compile", "vmap", "trace", "script"]
 
 
+@pytest.mark.sample(of="long", by="file")
 def test_a_new_library_with_cuda_is_correct_on_the_cpu(tmp_path: Path) -> None:
     folder = create(tmp_path / "new_cuda", Flavour.CUDA).folder
     report = opwright.check(folder, quick=True, devices=["cpu"], runtimes=["eager", "autograd"], seed=0)
     assert report.passed, report.kinds
 
 
+@pytest.mark.sample(of="long", by="file")
 @pytest.mark.needs("nvcc")
 def test_a_new_library_with_cuda_builds_for_the_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")

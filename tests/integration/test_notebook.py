@@ -188,6 +188,7 @@ def test_the_help_lists_every_option_with_examples(kernel: Kernel) -> None:
     assert "%%opwright mine" in shown
 
 
+@pytest.mark.sample(of="PyTorch's headers")
 def test_functions_of_a_cell_are_bound_and_raise_ordinary_errors(kernel: Kernel) -> None:
     for _ in range(2):
         assert kernel.run(BOUND) == []

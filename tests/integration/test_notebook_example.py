@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
-    pytest.mark.sample(2, of="examples", by="file"),
+    pytest.mark.sample(of="long", by="file"),
 ]
 
 NOTEBOOK = Path(__file__).parents[2] / "examples/notebook.ipynb"

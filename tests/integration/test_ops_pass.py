@@ -41,7 +41,7 @@ SLOW = [pytest.mark.slow]
 WARP = ("warp_perspective",)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(of="long")
 @pytest.mark.parametrize(
     "check",
     [

@@ -385,6 +385,7 @@ seen["f"] = torch.ops.taken.f(torch.ones(1)).tolist()
     assert seen["f"] == [1.0]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("block", "messages"),
     [

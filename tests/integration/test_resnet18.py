@@ -19,7 +19,7 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce, Cmake
 
-pytestmark = pytest.mark.sample(2, of="examples", by="file")
+pytestmark = pytest.mark.sample(of="long", by="file")
 
 pytest.importorskip("skimage")
 pytest.importorskip("sklearn")

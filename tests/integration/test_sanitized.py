@@ -75,7 +75,7 @@ def _sanitized(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.sample(1, of="sanitizers", by="file")
+@pytest.mark.sample(of="long", by="file")
 def test_warp_perspective_accesses_only_its_own_memory(tmp_path: Path) -> None:
     (tmp_path / "cpu.cpp").write_bytes((FOLDER / "cpu.cpp").read_bytes())
     original = (FOLDER / "op.py").read_text()
@@ -88,7 +88,7 @@ def test_warp_perspective_accesses_only_its_own_memory(tmp_path: Path) -> None:
     assert ran.stdout == "calls 1003\n"
 
 
-@pytest.mark.sample(1, of="sanitizers", by="file")
+@pytest.mark.sample(of="long", by="file")
 def test_an_access_one_element_past_the_end_is_found(tmp_path: Path) -> None:
     (tmp_path / "op.py").write_text(OVERRUN.replace("FLAGS", FLAGS))
     (tmp_path / "cpu.cpp").write_text(OVERRUN_CPP)

@@ -276,6 +276,7 @@ def test_one_flipped_bit_is_rejected_before_any_changed_file_is_loaded(bare: Bar
     assert said[0].startswith(f"host: {told} of the bundle /bundle ")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["a:b", "a;b c", "$HOME", ":", "$x:/usr/lib"])
 def test_a_bundle_loads_its_own_libraries_whatever_its_path_is(bare: Bare, name: str) -> None:
     moved = bare.root / name

@@ -105,6 +105,7 @@ def test_file_names_have_a_python_version_for_modules_but_not_for_operators(proj
     assert used.stdout == "2 3\n", used.stderr
 
 
+@pytest.mark.sample(of="setuptools releases")
 def test_inplace_builds_are_next_to_the_package(project: Path, with_setuptools: dict[str, str]) -> None:
     ended = _setup(project, "-q", "build_ext", "--inplace", **with_setuptools)
     assert ended.returncode == 0, ended.stdout + ended.stderr

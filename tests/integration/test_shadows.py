@@ -185,7 +185,9 @@ def test_the_default_folders_of_the_compiler_are_tracked(folder: Path) -> None:
     assert "unistd.h" in absent["/usr/local/include"]
 
 
-def test_a_header_that_shadows_a_precompiled_one_is_read(folder: Path) -> None:
+@pytest.mark.sample(of="precompiled headers")
+def test_a_header_that_shadows_a_precompiled_one_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MAX_JOBS", raising=False)
     answers = f"#ifdef HIDDEN\n{_TWO}#else\n{_ONE}#endif\n"
     source = f"#include <opwright/check.h>\n{answers}{_ANSWER} {{ return ANSWER; }}\n"
     hidden = "torch/headeronly/macros/Macros.h"

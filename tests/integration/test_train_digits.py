@@ -16,7 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce
 
-pytestmark = pytest.mark.sample(2, of="examples", by="file")
+pytestmark = pytest.mark.sample(of="long", by="file")
 
 pytest.importorskip("sklearn")
 

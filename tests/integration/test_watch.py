@@ -107,6 +107,7 @@ def children(process: int) -> list[int]:
     return found
 
 
+@pytest.mark.sample(of="watches")
 def test_each_save_of_a_file_that_was_read_starts_one_build(folder: Path, watch: Watch) -> None:
     assert watch.runs(1) == ["built in N s"]
     (folder.parent / "common/shared.h").write_text("#define ANSWER 43\n")
@@ -136,7 +137,7 @@ def test_each_save_of_a_file_that_was_read_starts_one_build(folder: Path, watch:
     assert "Aborted" not in watch.log.read_text()
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(of="watches")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 128 + signal.SIGTERM)])
 def test_a_watch_that_is_stopped_during_a_check_leaves_no_process(
     tmp_path: Path, number: signal.Signals, code: int

@@ -47,19 +47,21 @@ def compile_alone(header: str, folder: Path, *command: str) -> str:
     return done.stderr
 
 
+@pytest.mark.sample(8)
 @pytest.mark.compiles
 @pytest.mark.parametrize("header", [with_marks(name) for name in NAMES])
 def test_a_header_compiles_alone_without_a_warning(header: str, tmp_path: Path) -> None:
     assert compile_alone(header, tmp_path, "g++", *STRICT) == ""
 
 
+@pytest.mark.sample(8)
 @pytest.mark.compiles
 @pytest.mark.parametrize("header", [with_marks(name, "clang") for name in NAMES])
 def test_a_header_compiles_alone_with_clang(header: str, tmp_path: Path) -> None:
     assert compile_alone(header, tmp_path, "clang++", *STRICT) == ""
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.compiles
 @pytest.mark.parametrize("header", [with_marks(name, "nvcc") for name in ("opwright/op.h", "opwright/empty.h")])
 def test_a_header_compiles_alone_as_cuda(header: str, tmp_path: Path) -> None:

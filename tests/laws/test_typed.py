@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from opwright.scaffold.create import create
 from opwright.scaffold.flavour import Flavour
 
@@ -113,6 +115,7 @@ def _(make: int) -> int:
 """
 
 
+@pytest.mark.sample(of="long")
 def test_mypy_in_strict_mode_accepts_correct_code_and_rejects_errors(tmp_path: Path) -> None:
     for flavour in Flavour:
         create(tmp_path / flavour.name.lower(), flavour)

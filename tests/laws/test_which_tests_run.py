@@ -87,9 +87,9 @@ SAMPLED = """
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("n", range(9))
 def test_a(n): pass
-@pytest.mark.sample(1, of="both")
+@pytest.mark.sample(of="both")
 def test_b(): pass
-@pytest.mark.sample(1, of="both")
+@pytest.mark.sample(of="both")
 def test_c(): pass
 """
 

@@ -56,6 +56,7 @@ def migrate(saved: Path, output: Path, *more: str, source: str = "net") -> subpr
     )
 
 
+@pytest.mark.sample(of="packages")
 def test_a_package_returns_what_the_torchscript_model_returned(old: Path, tmp_path: Path) -> None:
     done = migrate(old / "old.pt", tmp_path / "bundle", "--json", str(tmp_path / "said.json"))
     assert done.returncode == 0, done.stderr

@@ -127,7 +127,7 @@ def test_torchscript_has_the_same_bytes_each_time_in_any_process(scripted: Bundl
         assert (tmp_path / name / "manifest.json").read_bytes() == (scripted.path / "manifest.json").read_bytes()
 
 
-@pytest.mark.sample(2, of="packages")
+@pytest.mark.sample(of="packages")
 def test_a_package_has_the_same_bytes_each_time_even_from_an_empty_cache(packaged: Bundle, tmp_path: Path) -> None:
     folder = packaged.path.parent
     for kept in (folder / "cache").glob("*/inductor"):
@@ -165,7 +165,7 @@ def test_bfloat16_inside_keeps_float32_outside_and_for_operators_on_the_inputs(t
         assert 1e-4 < deviation(scores, outputs[0], scales[0]) < 5e-2
 
 
-@pytest.mark.sample(2, of="packages")
+@pytest.mark.sample(of="packages")
 @pytest.mark.skipif(not hasattr(config.cpp, "march"), reason="PyTorch 2.11 and 2.12 compile only for this machine")
 @pytest.mark.usefixtures("timed")
 def test_a_package_in_bfloat16_for_a_level_needs_no_more_than_the_level(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_saved_torchscript_model_is_shipped_with_inputs_of_the_given_shapes(tm
     assert "there are no samples: the goldens use random inputs of the given shapes" in shipped.notes
 
 
-@pytest.mark.sample(2, of="packages")
+@pytest.mark.sample(of="packages")
 def test_a_package_for_a_small_range_accepts_all_its_sizes(tmp_path: Path) -> None:
     opwright.ship(torch.nn.Softplus(), output=tmp_path / "b", format="aoti", shapes={"input": "0..3,8"})
     package: Any = torch._inductor.aoti_load_package(str(tmp_path / "b/model.pt2"))
@@ -241,7 +241,7 @@ def test_a_package_for_a_small_range_accepts_all_its_sizes(tmp_path: Path) -> No
         torch.testing.assert_close(package(rows)[0], torch.nn.functional.softplus(rows))
 
 
-@pytest.mark.sample(2, of="packages")
+@pytest.mark.sample(of="packages")
 @pytest.mark.usefixtures("timed")
 def test_a_compiled_package_is_copied_unchanged(packaged: Bundle, tmp_path: Path) -> None:
     inputs = [call for call, _, _ in goldens(packaged.path)]

@@ -123,7 +123,7 @@ def _(make):
 """
 
 
-@pytest.mark.sample(1, of="full checks")
+@pytest.mark.sample(of="long")
 def test_references_alone_pass_wherever_python_runs_and_the_hosts_report_what_they_require(tmp_path: Path) -> None:
     report = opwright.check(written(tmp_path, PYTHON_ONLY), seed=0)
     assert report.passed, report.kinds
@@ -213,7 +213,7 @@ def place(folder: Path, comment: str) -> str:
     return f"{folder}/cpu.cpp:{number}"
 
 
-@pytest.mark.sample(1, of="sanitizers", by="file")
+@pytest.mark.sample(of="long", by="file")
 def test_a_sanitizer_reports_faults_and_lines_that_no_comparison_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,7 +274,7 @@ OPWRIGHT_IMPL(counted, CPU, m) {
 """
 
 
-@pytest.mark.sample(1, of="sanitizers", by="file")
+@pytest.mark.sample(of="long", by="file")
 def test_the_thread_sanitizer_reports_races_that_leave_results_correct(tmp_path: Path) -> None:
     folder = written(tmp_path, COUNTED, COUNTED_KERNELS)
     cells = by_op(opwright.check(folder, runtimes=["eager"], quick=True, sanitize=["thread"], seed=0))
@@ -317,6 +317,7 @@ OPWRIGHT_IMPL(large, CPU, m) { m.impl("turned", OPWRIGHT_FN(turned)); }
 """
 
 
+@pytest.mark.sample(of="long")
 @pytest.mark.needs("memory")
 def test_32_bit_counts_are_wrong_with_more_than_2_to_the_31_bytes(tmp_path: Path) -> None:
     folder = written(tmp_path, LARGE, LARGE_KERNELS)

@@ -41,6 +41,7 @@ QUICK = ("eager", "autograd", "compile", "vmap", "trace", "script")
 COMPILED = ("export", "host-linked", "host-script")
 
 
+@pytest.mark.sample(of="long")
 @pytest.mark.parametrize("runtimes", [QUICK, COMPILED])
 def test_an_operator_of_pytorch_can_be_checked(tmp_path: Path, runtimes: tuple[str, ...]) -> None:
     (tmp_path / "op.py").write_text(ATEN)
@@ -105,7 +106,7 @@ def statuses(report: Report) -> dict[str, str]:
     return {cell.runtime: cell.status for cell in report.cells}
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(of="PyTorch's headers")
 @pytest.mark.parametrize("registration", REGISTRATIONS)
 def test_sources_that_register_their_operators_themselves_can_be_checked(tmp_path: Path, registration: str) -> None:
     report = opwright.check(own(tmp_path, registration), runtimes=["eager", "autograd", "compile"], quick=True)
@@ -115,7 +116,7 @@ def test_sources_that_register_their_operators_themselves_can_be_checked(tmp_pat
     assert statuses(report) == {"eager": "passed", "autograd": lacks, "compile": lacks}
 
 
-@pytest.mark.sample(1, of="own registrations")
+@pytest.mark.sample(of="PyTorch's headers")
 def test_features_that_an_external_operator_lacks_are_named(tmp_path: Path) -> None:
     report = opwright.check(own(tmp_path, "library"), runtimes=["autograd", "export", "host-linked"])
     reasons = {cell.runtime: cell.reason for cell in report.cells}
@@ -155,7 +156,7 @@ def test_a_custom_op_lacks_what_its_author_has_not_registered(tmp_path: Path, *,
     assert statuses(report) == {"eager": "passed", "autograd": lacking, "compile": lacking, "script": "passed"}
 
 
-@pytest.mark.sample(1, of="own registrations")
+@pytest.mark.sample(of="PyTorch's headers")
 def test_nothing_can_be_added_to_an_external_operator(tmp_path: Path) -> None:
     own(tmp_path, "library")
     with (tmp_path / "op.py").open("a") as file:
@@ -166,7 +167,7 @@ def test_nothing_can_be_added_to_an_external_operator(tmp_path: Path) -> None:
     assert "op.py describes a backward for own_library::scale, which is registered by a package" in failure.got
 
 
-@pytest.mark.sample(1, of="own registrations")
+@pytest.mark.sample(of="PyTorch's headers")
 def test_an_object_with_two_definitions_is_rejected_before_it_ends_the_process(tmp_path: Path) -> None:
     source = tmp_path / "twice.cpp"
     source.write_text(

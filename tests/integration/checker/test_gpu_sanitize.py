@@ -81,6 +81,7 @@ def test_a_plain_check_does_not_detect_the_fault(name: str, monkeypatch: pytest.
     assert report.passed, faults(report)
 
 
+@pytest.mark.sample(of="long", by="file")
 @pytest.mark.needs("nvcc")
 def test_the_kernels_of_a_library_are_found_in_its_shared_object(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_TRAP", "repaired")

@@ -73,6 +73,7 @@ def fates(report: MutationReport) -> dict[str, str]:
     return {result.mutant.name: result.fate for result in report.results}
 
 
+@pytest.mark.sample(of="long")
 def test_mutants_have_every_kind_of_fate(tmp_path: Path) -> None:
     folder = written(tmp_path)
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
@@ -91,7 +92,7 @@ def test_mutants_have_every_kind_of_fate(tmp_path: Path) -> None:
     assert noticed["shift.h:5: arithmetic: + -> -"] == "shift in eager: wrong-result (sample 1)"
 
 
-@pytest.mark.sample(2, of="mutants")
+@pytest.mark.sample(of="mutants")
 def test_a_check_that_fails_without_a_change_is_rejected(tmp_path: Path) -> None:
     folder = written(tmp_path)
     (folder / "op.py").write_text((folder / "op.py").read_text().replace("x + by", "x - by"))
@@ -121,7 +122,7 @@ def with_python_kernel(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.sample(2, of="mutants")
+@pytest.mark.sample(of="mutants")
 def test_the_command_fails_if_no_sample_shows_a_change_of_a_python_kernel(tmp_path: Path) -> None:
     text = (with_python_kernel(tmp_path) / "op.py").read_text()
     options = ["--mutants", "500", "--quick", "--runtime", "eager", "--seed", "0", "--json", "-"]
@@ -134,7 +135,7 @@ def test_the_command_fails_if_no_sample_shows_a_change_of_a_python_kernel(tmp_pa
     assert (tmp_path / "op.py").read_text() == text
 
 
-@pytest.mark.sample(2, of="mutants")
+@pytest.mark.sample(of="mutants")
 def test_a_mutant_that_a_quick_check_does_not_notice_gets_a_full_check(tmp_path: Path) -> None:
     folder = with_python_kernel(tmp_path)
     report = check_mutants(folder, None, runtimes=["export"], seed=0)
@@ -144,7 +145,7 @@ def test_a_mutant_that_a_quick_check_does_not_notice_gets_a_full_check(tmp_path:
     assert changes["if by <= 0:"].fate == "survived"
 
 
-@pytest.mark.sample(2, of="mutants")
+@pytest.mark.sample(of="mutants")
 def test_a_full_check_that_fails_without_a_change_is_rejected(tmp_path: Path) -> None:
     folder = with_python_kernel(tmp_path)
     (folder / "op.py").write_text((folder / "op.py").read_text().replace("if by < 0", "x = x - 1\n    if by < 0"))
@@ -152,7 +153,7 @@ def test_a_full_check_that_fails_without_a_change_is_rejected(tmp_path: Path) ->
         check_mutants(folder, 1, runtimes=["export"], seed=0)
 
 
-@pytest.mark.sample(2, of="mutants")
+@pytest.mark.sample(of="mutants")
 def test_the_same_seed_chooses_the_same_mutants(tmp_path: Path) -> None:
     folder = with_python_kernel(tmp_path)
     chosen = [set(fates(check_mutants(folder, 2, runtimes=["eager"], quick=True, seed=5))) for _ in range(2)]
@@ -166,7 +167,7 @@ def test_options_of_other_checks_are_rejected(tmp_path: Path, option: list[str])
     assert f"--mutants excludes {option[0]}: leave one of them out." in ended.output
 
 
-@pytest.mark.sample(2, of="mutants")
+@pytest.mark.sample(of="mutants")
 def test_only_the_given_files_are_changed(tmp_path: Path) -> None:
     folder = written(tmp_path)
     report = check_mutants(folder, 1, runtimes=["eager"], files=[folder / "native/shift.h"], quick=True, seed=0)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("forked")
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(of="long")
 @pytest.mark.parametrize("name", ["triton_swiglu", "numba_recurrence"])
 def test_an_example_is_correct(name: str) -> None:
     report = opwright.check(EXAMPLES / name, quick=True, seed=0)

@@ -80,7 +80,7 @@ class Checked:
         return failure
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("runtime", IN_PYTHON)
 @pytest.mark.parametrize("op", OPERATORS)
 def test_operators_of_every_kind_pass_in_python(right: Loaded, op: str, runtime: str, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_operators_of_every_kind_pass_ahead_of_time_and_without_python(right: Lo
         _passes_or_does_not_apply(Checked(right, op, runtime, tmp_path), op, runtime)
 
 
-@pytest.mark.sample(1, of="full checks")
+@pytest.mark.sample(of="long")
 def test_results_whose_size_depends_on_values_pass_in_every_runtime(tmp_path: Path) -> None:
     loaded = opwright.open(PACKAGES / "above")
     for runtime in ("eager", "autograd", *IN_PYTHON, *COMPILED_AHEAD):
@@ -202,7 +202,7 @@ def test_the_repro_of_a_process_without_python_runs_unchanged(
         assert [response.error for response in done.responses] == [""]
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("op", "runtime", "kind", "case", "got", "expected"),
     [

@@ -50,7 +50,7 @@ def params(names: Iterable[str]) -> list[Any]:
 SCHEDULED = {"late_work"}
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", params([name for name in EXPECTED if name not in SCHEDULED]))
 def test_a_planted_fault_is_caught_and_its_kind_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_TRAP", "faulty")
@@ -63,7 +63,7 @@ def test_a_planted_fault_is_caught_and_its_kind_is_named(name: str, monkeypatch:
         assert wanted & kinds_of(checked(name))
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", params(EXPECTED))
 def test_the_repaired_twin_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_TRAP", "repaired")

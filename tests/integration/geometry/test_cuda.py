@@ -29,7 +29,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return opwright.build(folder, cuda=True)
 
 
-@pytest.mark.sample(1, of="CUDA builds", by="file")
+@pytest.mark.sample(of="long", by="file")
 @pytest.mark.needs("nvcc")
 def test_every_operator_has_a_cuda_kernel(built: Path) -> None:
     # Compiling checks that each one matches its schema.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.sample(1, of="sanitizers", by="file")
+pytestmark = pytest.mark.sample(of="long", by="file")
 
 NUMBERS = [
     *(0, -1, 1, 2, 255, 256, 65536, 65537, 2**31, 2**63 - 1, 2**63, 2**64, 10**400, -(2**63), -(2**63) - 1),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.integration.conftest import BuildOnce
 
-pytestmark = pytest.mark.sample(1, of="sanitizers", by="file")
+pytestmark = pytest.mark.sample(of="long", by="file")
 
 # The number of mutations per target, chosen so that each target takes a few seconds.
 MUTATIONS = {"manifest": 3000, "npy": 4000, "npz": 1000, "picture": 3000, "request_list": 500, "options": 500}

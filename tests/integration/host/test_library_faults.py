@@ -78,6 +78,7 @@ REBUILT = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("what", REBUILT)
 def test_a_rebuilt_library_must_keep_its_schemas(
     refused: Refused, bundle: Bundle, compile_library: Callable[..., Path], what: str

@@ -83,6 +83,7 @@ def _raced(stress: Path, *words: str | Path) -> subprocess.CompletedProcess[str]
     return done
 
 
+@pytest.mark.sample(of="long", by="file")
 def test_the_host_has_no_data_races(stress: Path, torchscript: Path, aoti: Path) -> None:
     done = _raced(stress, "200", torchscript, aoti)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -90,6 +91,7 @@ def test_the_host_has_no_data_races(stress: Path, torchscript: Path, aoti: Path)
     assert done.stderr == ""
 
 
+@pytest.mark.sample(of="long", by="file")
 def test_a_planted_race_is_found(stress: Path, torchscript: Path, aoti: Path) -> None:
     done = _raced(stress, "--plant-a-race", "50", torchscript, aoti)
     assert done.returncode == 66

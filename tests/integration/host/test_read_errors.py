@@ -83,6 +83,7 @@ def test_an_input_that_cannot_be_read_completely_is_an_error(
         assert done.stderr == f"host: the input file {files / name} cannot be read: Input/output error\n"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["manifest.json", "manifest.sha256", "model.pt", "lib/blended.so", "goldens/0.pt"])
 def test_a_bundle_file_that_cannot_be_read_completely_is_an_error(
     on_broken_disk: Callable[..., subprocess.CompletedProcess[str]], torchscript: Path, name: str

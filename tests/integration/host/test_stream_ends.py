@@ -58,6 +58,7 @@ LINES = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("what", LINES)
 def test_a_line_that_is_not_a_request_ends_the_stream_after_the_earlier_answers(
     program: Path, torchscript: Path, codes: dict[str, int], what: str

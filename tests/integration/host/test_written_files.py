@@ -114,7 +114,7 @@ def test_a_writer_removes_leftovers_of_killed_writers_but_not_files_of_running_o
 def test_a_killed_writer_keeps_the_old_file_and_the_next_one_removes_its_new_file(writer: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     subprocess.run([writer, out, "a", "1"], check=True)
-    for _ in range(10):
+    for _ in range(5):
         with subprocess.Popen([writer, out, "b", "1000000"]) as started:
             while out.read_bytes()[:1] != b"b":
                 pass
@@ -128,7 +128,7 @@ def test_a_killed_writer_keeps_the_old_file_and_the_next_one_removes_its_new_fil
 def test_hosts_killed_at_any_moment_leave_complete_outputs_and_the_next_one_cleans_up(
     program: Path, torchscript: Path, files: Path, tmp_path: Path
 ) -> None:
-    """Some of 60 are killed while loading, some while writing one of many outputs, and some at exit."""
+    """Some of 20 are killed while loading, some while writing one of many outputs, and some at exit."""
     moments = random.Random(14)
     outputs = tmp_path / "outputs"
     outputs.mkdir()
@@ -136,7 +136,7 @@ def test_hosts_killed_at_any_moment_leave_complete_outputs_and_the_next_one_clea
     requests = [{"inputs": inputs, "output": str(outputs / f"{number}.npz")} for number in range(200)]
     (tmp_path / "list.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in requests))
     command: list[str | Path] = [program, torchscript, "--requests", tmp_path / "list.jsonl", "--warm-up", "0"]
-    for _ in range(60):
+    for _ in range(20):
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started:
             time.sleep(moments.uniform(0, 0.6))
             started.kill()

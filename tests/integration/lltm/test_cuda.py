@@ -41,7 +41,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return opwright.build(folder, cuda=True)
 
 
-@pytest.mark.sample(1, of="CUDA builds", by="file")
+@pytest.mark.sample(of="long", by="file")
 @pytest.mark.needs("nvcc")
 def test_it_is_compiled_for_current_gpus_and_later_ones(built: Path, dynamic: Dynamic) -> None:
     assert "libtorch.so" in dynamic(built, "needed")
@@ -54,7 +54,7 @@ def test_it_is_compiled_for_current_gpus_and_later_ones(built: Path, dynamic: Dy
         assert re.findall(r"sm_\d+", ptx) == ["sm_90"]
 
 
-@pytest.mark.sample(1, of="CUDA builds", by="file")
+@pytest.mark.sample(of="long", by="file")
 @pytest.mark.needs("nvcc")
 def test_every_dtype_has_a_scalar_and_a_vector_kernel(built: Path) -> None:
     content = built.read_bytes()
@@ -66,7 +66,7 @@ def test_every_dtype_has_a_scalar_and_a_vector_kernel(built: Path) -> None:
             assert f"_ZN4lltm3gpu{kernel.format(number)}".encode() in content
 
 
-@pytest.mark.sample(1, of="CUDA builds", by="file")
+@pytest.mark.sample(of="long", by="file")
 @pytest.mark.needs("nvcc")
 def test_every_operator_has_a_cuda_kernel(built: Path) -> None:
     # Compiling checks that each one matches its schema.

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.sample(of="long", by="file")
+
 WAYS = ("small", "large", "narrow")
 ALL_TOLERANCES = {**TOLERANCES, torch.float16: (1e-2, 1e-2)}
 # Around the widths of vectors, warps and tiles: multiples of each, and sizes that are multiples of none.

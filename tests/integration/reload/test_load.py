@@ -82,7 +82,7 @@ def with_macros(**more: str) -> str:
     return WITH_MACROS.format(**{"parameter": "", "argument": "", **more})
 
 
-@pytest.mark.sample(1, of="own registrations")
+@pytest.mark.sample(of="PyTorch's headers")
 def test_operators_of_pytorchs_macros_are_replaced_with_another_cpp_signature() -> None:
     def load(text: str) -> None:
         opwright.load_inline("macros", text, extra_cflags=["-O0"])
@@ -126,6 +126,7 @@ def module(value: int, bound: str = "") -> Any:
     return opwright.load_inline("reloaded_module", text, no_implicit_headers=True, extra_cflags=["-O0"])
 
 
+@pytest.mark.sample(of="PyTorch's headers")
 def test_each_build_creates_a_new_python_module_and_earlier_ones_keep_working() -> None:
     bound = module(1, NUMBER.format(local=""))
     plain = module(2)

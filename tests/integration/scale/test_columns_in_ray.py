@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tests.integration.scale.conftest import Inputs
 
-pytestmark = pytest.mark.sample(1, of="Ray", by="file")
+pytestmark = pytest.mark.sample(of="long", by="file")
 
 ray = pytest.importorskip("ray")
 data = pytest.importorskip("ray.data")

@@ -83,6 +83,7 @@ def test_a_killed_map_can_be_resumed(
     assert state(output) == undisturbed
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_map_prints_how_to_continue(
     start_map: StartMap,

@@ -47,6 +47,7 @@ ray.shutdown()
 """
 
 
+@pytest.mark.sample(of="long")
 @pytest.mark.needs("ray")
 def test_ray_data_accepts_a_predictor_as_a_function_and_as_a_class(fragile: Path) -> None:
     # Ray creates sockets in this folder, and a socket's path must be short.

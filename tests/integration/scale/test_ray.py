@@ -14,7 +14,7 @@ import pytest
 
 import opwright
 
-pytestmark = pytest.mark.sample(1, of="Ray", by="file")
+pytestmark = pytest.mark.sample(of="long", by="file")
 
 ROWS, CRASHING, SLOW = 120, 13.0, 14.0
 BAD = {7: "crash", 50: "damaged"}

@@ -121,6 +121,7 @@ def test_tables_and_lists_are_read_from_s3(bundle: Path, inputs: Inputs, store: 
     assert failures(tmp_path / "out") == {}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_or_interrupted_map_can_be_resumed(
     start_map: StartMap,

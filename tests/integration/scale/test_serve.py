@@ -24,7 +24,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.needs("ray"), pytest.mark.sample(1, of="Ray", by="file")]
+pytestmark = [pytest.mark.needs("ray"), pytest.mark.sample(of="long", by="file")]
 
 APP = Path(__file__).parents[3] / "examples/serve/app.py"
 

@@ -44,50 +44,35 @@ def test_every_folder_is_a_library() -> None:
     assert [path.name for path in TRAPS.iterdir() if path.is_dir() and not (path / "op.py").is_file()] == []
 
 
-def test_every_named_kind_exists(name: str) -> None:
-    kinds = EXPECTED[name]["kind"]
+def test_its_row_names_kinds_a_runtime_and_the_sentence_of_the_documentation(name: str) -> None:
+    row = EXPECTED[name]
+    assert set(row) <= {"kind", "runtime", "sentence", "source", "all", "full"}
+    kinds = row["kind"]
     assert kinds
     assert {Kind(kind).value for kind in kinds} == set(kinds)
-
-
-def test_each_row_has_a_runtime_and_the_sentence_of_the_documentation(name: str) -> None:
-    row = EXPECTED[name]
+    # Only a trap with several faults must show all of its kinds.
+    assert row.get("all", False) == (name == "tutorial_style_op")
+    assert len(kinds) == 3 if row.get("all") else len(kinds) <= 2
     assert row["runtime"] in RUNTIMES
     assert f"| `{name}` | {row['sentence'].removesuffix('.')} |" in MEASURED
-    assert set(row) <= {"kind", "runtime", "sentence", "source", "all", "full"}
 
 
-def test_only_a_trap_with_several_faults_must_show_all_of_its_kinds(name: str) -> None:
-    row = EXPECTED[name]
-    assert row.get("all", False) == (name == "tutorial_style_op")
-    assert len(row["kind"]) == 3 if row.get("all") else len(row["kind"]) <= 2
-
-
-def test_the_docstring_is_at_most_two_lines(name: str) -> None:
+def test_its_twins_differ_in_one_place_and_the_faulty_one_is_the_default(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert places(name, "cpu.cpp") + places(name, "op.py") == (2 if name in IN_TWO_PLACES else 1)
     docstring = ast.get_docstring(ast.parse((TRAPS / name / "op.py").read_text(encoding="utf-8")))
     assert docstring is not None
     assert docstring.endswith(".")
     assert len(docstring.splitlines()) <= 2
-
-
-def test_each_trap_has_its_own_namespace(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert opened(name, "faulty", monkeypatch).namespace == f"trap_{name}"
-
-
-def test_the_library_is_faulty_unless_the_repaired_twin_is_requested(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.delenv(SWITCH, raising=False)
     faulty, repaired = library_at(TRAPS / name), opened(name, "repaired", monkeypatch)
+    assert faulty.namespace == repaired.namespace == f"trap_{name}"
     sources = ["cpu.cpp"] if (TRAPS / name / "cpu.cpp").is_file() else []
     assert [source.name for source in repaired.sources] == sources
     assert [source.name for source in faulty.sources] == (["faulty.cpp"] if places(name, "cpu.cpp") else sources)
     # With equal flags, the definitions that both have in common are compiled once.
     assert faulty.cflags == repaired.cflags
-
-
-def test_the_twins_differ_in_one_place(name: str) -> None:
-    assert places(name, "cpu.cpp") + places(name, "op.py") == (2 if name in IN_TWO_PLACES else 1)
 
 
 def places(name: str, file: str) -> int:

@@ -53,7 +53,7 @@ def described(folder: Path, text: str, program: str = PROGRAM) -> tuple[list[str
     return schemas, imported
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "text",
     [
@@ -74,7 +74,7 @@ def test_naming_parts_of_pytorch_imports_nothing(tmp_path: Path, text: str) -> N
     assert not imported
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "text",
     [

@@ -49,12 +49,12 @@ def f(x: Tensor) -> Tensor:
 """
 
 
-@pytest.mark.sample(2, of="leaks")
+@pytest.mark.sample(of="leaks")
 def test_an_operator_without_a_leak_passes(make_subject: MakeSubject, failures: RunChecks) -> None:
     assert failures(make_subject(RIGHT + SAMPLES, quick=True), check_memory_growth) == ()
 
 
-@pytest.mark.sample(2, of="leaks")
+@pytest.mark.sample(of="leaks")
 def test_a_leak_is_reported_with_its_size(make_subject: MakeSubject, failures: RunChecks) -> None:
     (failure,) = failures(make_subject(KEEPS + SAMPLES, quick=True), check_memory_growth)
     assert failure.kind is Kind.LEAK
@@ -62,7 +62,7 @@ def test_a_leak_is_reported_with_its_size(make_subject: MakeSubject, failures: R
     assert 200 <= grown < 1000  # the values, and the objects around them
 
 
-@pytest.mark.sample(2, of="leaks")
+@pytest.mark.sample(of="leaks")
 @pytest.mark.parametrize("body", [KEEPS_AT_AN_OPTION, KEEPS_AND_RAISES])
 def test_a_leak_in_a_variation_alone_is_found(make_subject: MakeSubject, failures: RunChecks, body: str) -> None:
     (failure,) = failures(make_subject(body + SAMPLES, quick=True), check_memory_growth)

@@ -83,6 +83,11 @@ class OfTheResult(Right):
         return 2 * g * (x * y).conj() + (ctx.kept - x * x * y), g * (x * x).conj()
 
 
+def copies(*arguments: Tensor) -> tuple[Tensor, ...]:
+    """Copies that belong to no graph: PyTorch 2.13 has crashed while threads shared the tensors of their graphs."""
+    return tuple(argument.detach().clone() for argument in arguments)
+
+
 class InOneBuffer(Right):
     """Saves only the arguments of the last call."""
 
@@ -90,7 +95,7 @@ class InOneBuffer(Right):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
-        InOneBuffer.kept = x, y
+        InOneBuffer.kept = copies(x, y)
         return Right.forward(ctx, x, y)
 
     @staticmethod
@@ -108,7 +113,7 @@ class InOneBufferOfAllThreads(Right):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
-        InOneBufferOfAllThreads.kept = x, y
+        InOneBufferOfAllThreads.kept = copies(x, y)
         return Right.forward(ctx, x, y)
 
     @staticmethod
