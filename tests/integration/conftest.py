@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib.metadata
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,6 +27,8 @@ from tests.interpreter import python
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from opwright.builder.compile import Artefact
 
 PACKAGES = Path(__file__).parents[1] / "packages"
 HEADERS = Path(__file__).parents[2] / "src/opwright/include"
@@ -60,6 +66,51 @@ def _written(folder: Path, texts: tuple[str, ...]) -> list[str]:
         path.write_text(text)
         paths.append(str(path))
     return paths
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    """Writes texts to files in a folder, and returns the folder."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def write_program(path: Path, text: str) -> Path:
+    """Writes an executable shell script."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def answer_of(artefact: Artefact) -> int:
+    """The result of `answer()` in a shared object."""
+    # A copy, because a process opens the same path only once.
+    copy = artefact.path.with_name(f"{time.monotonic_ns()}.so")
+    shutil.copy(artefact.path, copy)
+    answer = int(ctypes.CDLL(str(copy)).answer())
+    copy.unlink()
+    return answer
+
+
+def mapped_files(told: str) -> set[str]:
+    """The names of the shared objects that a process maps, from what the dynamic linker prints with LD_DEBUG=files."""
+    return {Path(name).name for name in re.findall(r"file=(\S+) .*generating link map", told)}
+
+
+@pytest.fixture
+def libpython(tmp_path: Path) -> Path:
+    """An empty shared object with the name of Python's."""
+    path = tmp_path / "libpython3.so"
+    subprocess.run(["c++", "-shared", "-o", path, "-x", "c++", os.devnull], check=True)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, with an empty cache."""
+    monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
+    return tmp_path
 
 
 @pytest.fixture(scope="session")
@@ -104,10 +155,8 @@ def compiler_refuses(
     """Returns a function that compiles a C++ text that must not compile, and returns the compiler's output."""
     folder = tmp_path_factory.mktemp("refused")
 
-    def compiler_refuses(source: str, *, compiler: str = "g++") -> str:
-        flags = [flag for flag in COMPILE[1:] if compiler == "g++" or flag != "-fno-gnu-unique"]
-        header = op_header(source) if compiler == "g++" else []
-        done = _run(compiler, *flags, *header, "-fsyntax-only", *_written(folder, (source,)))
+    def compiler_refuses(source: str) -> str:
+        done = _run(*COMPILE, *op_header(source), "-fsyntax-only", *_written(folder, (source,)))
         assert done.returncode != 0, f"this compiles:\n{source}"
         return done.stderr
 

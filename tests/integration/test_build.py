@@ -15,6 +15,7 @@ from opwright.builder.compile import Artefact, build_plan, copy_to
 from opwright.builder.plan import plan_sources
 from opwright.cache.cache import Cache
 from opwright.errors import BuildError
+from tests.integration.conftest import write, write_program
 from tests.interpreter import python
 
 if TYPE_CHECKING:
@@ -30,12 +31,8 @@ STABLE_TORCH_LIBRARY_IMPL(NAMESPACE, CompositeExplicitAutograd, m) { m.impl("ans
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "answer.h").write_text("#define ANSWER 42\n")
-    (tmp_path / "a.cpp").write_text(SOURCE)
-    (tmp_path / "b.cpp").write_text("int b() { return 1; }\n")
-    return tmp_path
+def folder(folder: Path) -> Path:
+    return write(folder, {"answer.h": "#define ANSWER 42\n", "a.cpp": SOURCE, "b.cpp": "int b() { return 1; }\n"})
 
 
 def _build(folder: Path, *cflags: str, name: str = "mine") -> Artefact:
@@ -73,22 +70,11 @@ def test_only_what_changed_is_compiled_again(folder: Path) -> None:
 def test_another_pytorch_or_compiler_causes_another_build(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "a.cpp").write_text("int a() { return 1; }\n")
     _build(folder)
-    wrapper = folder / "g++"
-    wrapper.write_text(f'#!/bin/sh\nexec {shutil.which("g++")} "$@"\n')
-    wrapper.chmod(0o755)
+    wrapper = write_program(folder / "g++", f'exec {shutil.which("g++")} "$@"')
     monkeypatch.setenv("CXX", str(wrapper))
     assert _compiled(_build(folder)) == {"a.cpp", "b.cpp"}
     monkeypatch.setattr("opwright.toolchain.pytorch.PyTorch.identity", ["another"])
     assert _compiled(_build(folder)) == {"a.cpp", "b.cpp"}
-
-
-def test_a_library_that_the_cache_lost_is_linked_again(folder: Path) -> None:
-    (folder / "a.cpp").write_text("int a() { return 1; }\n")
-    first = _build(folder)
-    first.path.unlink()
-    second = _build(folder)
-    assert second.path == first.path
-    assert second.path.is_file()
 
 
 def test_a_compile_error_shows_the_location_and_the_command_and_caches_nothing(folder: Path) -> None:
@@ -104,25 +90,6 @@ def test_a_compile_error_shows_the_location_and_the_command_and_caches_nothing(f
     cache = Cache().root
     assert not (cache / "libraries").exists()
     assert list((cache / "work").iterdir()) == []
-
-
-def test_two_sources_with_the_same_name_in_two_folders_are_distinct(folder: Path) -> None:
-    (folder / "sub").mkdir()
-    (folder / "sub" / "b.cpp").write_text("int sub_b() { return 3; }\n")
-    plan = plan_sources("mine", [folder / "b.cpp", folder / "sub" / "b.cpp"])
-    assert len(build_plan(plan).compiled) == 2
-
-
-def test_names_with_spaces_dollars_and_quotes_are_built(folder: Path) -> None:
-    odd = folder / "a $folder's"
-    odd.mkdir()
-    for name in ("a.cpp", "b.cpp", "answer.h"):
-        shutil.copy(folder / name, odd)
-    (odd / "a.cpp").write_text('#include "answer.h"\nint a() { return ANSWER; }\n')
-    assert _compiled(_build(odd)) == {"a.cpp", "b.cpp"}
-    assert _compiled(_build(odd)) == set()
-    (odd / "answer.h").write_text("#define ANSWER 1\n")
-    assert _compiled(_build(odd)) == {"a.cpp"}
 
 
 def test_warnings_of_third_party_headers_are_suppressed_and_the_authors_own_are_kept(folder: Path) -> None:

@@ -14,6 +14,7 @@ from opwright.builder.plan import plan_sources
 from opwright.errors import BridgeError, BuildError, ToolchainError
 from opwright.host import install
 from opwright.loader import bridge
+from tests.integration.conftest import write, write_program
 from tests.interpreter import python
 
 if TYPE_CHECKING:
@@ -38,10 +39,7 @@ setup(ext_modules=[CppExtension("a", ["a.cpp"], libraries=["no_such_library"])],
 LINKERS = [name for name in ("bfd", "gold", "lld", "mold") if shutil.which(f"ld.{name}")]
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def build_error(folder: Path, source: str, *ldflags: str) -> str:
@@ -57,12 +55,6 @@ def archive(folder: Path) -> Path:
     subprocess.run(["g++", "-fPIC", "-c", "zlib.cpp"], cwd=folder, check=True)
     subprocess.run(["ar", "rcs", "libcrypt.a", "zlib.o"], cwd=folder, check=True)
     return folder / "libcrypt.a"
-
-
-def test_the_builder_names_the_source_that_needs_a_symbol(folder: Path) -> None:
-    assert build_error(folder, CALLS_UNDEFINED).startswith(
-        "undefined symbol elsewhere(), which a.cpp needs\n  fix: add the source that defines it to sources="
-    )
 
 
 @pytest.mark.parametrize("linker", LINKERS)
@@ -85,23 +77,19 @@ def test_the_builder_names_the_files_of_a_missing_library(folder: Path) -> None:
 
 def test_the_linkers_errors_are_understood_in_every_language(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Few machines have the messages of a second language, so this compiler has one of them itself.
-    program = folder / "g++"
-    program.write_text(
-        f"""#!/bin/sh
-case "$LC_ALL $*" in "C "*) ;; *-shared*) echo "ld: -lfoo kann nicht gefunden werden"; exit 1;; esac
-exec {shutil.which("g++")} "$@"
-"""
-    )
-    program.chmod(0o755)
+    fails = 'case "$LC_ALL $*" in "C "*) ;; *-shared*) echo "ld: -lfoo kann nicht gefunden werden"; exit 1;; esac'
+    program = write_program(folder / "g++", f'{fails}\nexec {shutil.which("g++")} "$@"')
     monkeypatch.setenv("CXX", str(program))
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     assert build_error(folder, "int f() { return 1; }\n", "-lfoo").startswith("the library -lfoo was not found")
 
 
 def test_load_inline_names_the_source_that_needs_a_symbol() -> None:
-    with pytest.raises(
-        BuildError, match=r" does not link:\nundefined symbol elsewhere\(\), which \S+\.cpp needs\n  fix: "
-    ):
+    message = (
+        r" does not link:\nundefined symbol elsewhere\(\), which \S+\.cpp needs\n"
+        "  fix: add the source that defines it to sources="
+    )
+    with pytest.raises(BuildError, match=message):
         opwright.load_inline("calls_undefined", CALLS_UNDEFINED, no_implicit_headers=True, is_python_module=False)
 
 
@@ -131,12 +119,9 @@ def test_the_bridge_names_the_symbol_that_is_missing(folder: Path, monkeypatch: 
 @pytest.mark.needs("cmake")
 def test_the_hosts_build_names_the_archive_and_the_object_in_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cpp = folder / "host" / "cpp"
-    cpp.mkdir(parents=True)
     (folder / "__init__.py").touch()
     main = CALLS_UNDEFINED + CALLS_ARCHIVE.replace("int f()", "int main()").replace("return", "return f() +")
-    files = {"CMakeLists.txt": HOST, "zlib.cpp": ARCHIVED, "main.cpp": main}
-    for name, text in files.items():
-        (cpp / name).write_text(text)
+    write(cpp, {"CMakeLists.txt": HOST, "zlib.cpp": ARCHIVED, "main.cpp": main})
     monkeypatch.setattr(install, "_CPP", cpp)
     with pytest.raises(BuildError) as raised:
         install.install_host()
@@ -164,12 +149,11 @@ def test_a_missing_header_of_an_installed_package_is_an_error_that_names_the_pac
 def test_a_compiler_that_is_too_old_is_rejected_before_it_compiles_anything(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = folder / "g++"
-    program.write_text(
-        f'#!/bin/sh\necho "$@" >> {folder}/started\n'
-        f'[ "$1" = --version ] && echo "g++ (Debian 9.3.0) 9.3.0" || exec {shutil.which("g++")} "$@"\n'
+    program = write_program(
+        folder / "g++",
+        f'echo "$@" >> {folder}/started\n'
+        f'[ "$1" = --version ] && echo "g++ (Debian 9.3.0) 9.3.0" || exec {shutil.which("g++")} "$@"',
     )
-    program.chmod(0o755)
     monkeypatch.setenv("CXX", str(program))
     (folder / "a.cpp").write_text("int f() { return 1; }\n")
     with pytest.raises(ToolchainError, match=r"^g\+\+ 9\.3\.0 \(\S+\) is too old: opwright compiles C\+\+20"):

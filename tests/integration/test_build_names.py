@@ -14,17 +14,12 @@ from opwright.builder.compile import build_plan
 from opwright.builder.plan import plan_sources
 from opwright.errors import BuildError, ToolchainError
 from opwright.toolchain.compiler import find_cxx
+from tests.integration.conftest import write_program
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _GXX = str(shutil.which("g++"))
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
-    return tmp_path
 
 
 _NAMES = [*(f"a{letter}b" for letter in " \\\t|$#:;'&%"), "a\\ b", "a\\\\ b", "-a", "ä", "a\udcffb"]
@@ -87,9 +82,7 @@ def test_the_command_line_builds_a_source_whose_name_has_another_encoding(folder
 def test_a_compiler_behind_a_launcher_compiles_and_links(
     folder: Path, monkeypatch: pytest.MonkeyPatch, launcher: str, flags: str
 ) -> None:
-    script = folder / "launch"
-    script.write_text('#!/bin/sh\nexec "$@"\n')
-    script.chmod(0o755)
+    script = write_program(folder / "launch", 'exec "$@"')
     monkeypatch.setenv("CCACHE_DIR", str(folder / "ccache"))
     monkeypatch.setenv("CXX", f"{launcher.format(script=script)} g++{flags}")
     source = _sources(folder)
@@ -111,21 +104,18 @@ def test_another_compiler_of_the_same_name_behind_a_launcher_causes_another_buil
     for place in (links, programs):
         place.mkdir()
     (links / "g++").symlink_to(shutil.which("ccache") or "")
-    (programs / "g++").write_text(f'#!/bin/sh\nexec {_GXX} "$@"\n')
-    (programs / "g++").chmod(0o755)
+    write_program(programs / "g++", f'exec {_GXX} "$@"')
     monkeypatch.setenv("CCACHE_DIR", str(folder / "ccache"))
     monkeypatch.setenv("PATH", f"{links}:{programs}:{os.environ['PATH']}")
     source = _sources(folder)
     assert build_plan(plan_sources("mine", [source])).compiled == (source,)
     assert build_plan(plan_sources("mine", [source])).compiled == ()
-    (programs / "g++").write_text(f'#!/bin/sh\nexec {_GXX} -O1 "$@"\n')
+    write_program(programs / "g++", f'exec {_GXX} -O1 "$@"')
     assert build_plan(plan_sources("mine", [source])).compiled == (source,)
 
 
 def test_a_path_with_a_space_requires_quotes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiler = folder / "my compiler"
-    compiler.write_text(f'#!/bin/sh\nexec {_GXX} "$@"\n')
-    compiler.chmod(0o755)
+    compiler = write_program(folder / "my compiler", f'exec {_GXX} "$@"')
     monkeypatch.setenv("CXX", f"'{compiler}' -DX")
     assert build_plan(plan_sources("mine", [_sources(folder)])).compiled
     monkeypatch.setenv("CXX", f"'{compiler}")

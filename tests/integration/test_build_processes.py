@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.conftest import write_program
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -30,9 +32,7 @@ LONGEST_S = 200.0  # enough on a busy machine, but less than the slowest compile
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "a.cpp").write_text('extern "C" __attribute__((visibility("default"))) int a() { return 1; }\n')
     # A slow compiler, so that builds overlap.
-    compiler = tmp_path / "slow-g++"
-    compiler.write_text('#!/bin/sh\necho "$*" >> "$SLOW_LOG"\nsleep "$SLOW_S"\nexec g++ "$@"\n')
-    compiler.chmod(0o755)
+    write_program(tmp_path / "slow-g++", 'echo "$*" >> "$SLOW_LOG"\nsleep "$SLOW_S"\nexec g++ "$@"')
     return tmp_path
 
 

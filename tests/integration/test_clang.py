@@ -11,6 +11,7 @@ from opwright.builder.compile import build_plan
 from opwright.builder.plan import plan_sources
 from opwright.errors import BuildError, SignatureError
 from tests.conftest import clang
+from tests.integration.conftest import write, write_program
 from tests.interpreter import python
 
 if TYPE_CHECKING:
@@ -39,14 +40,11 @@ def answer(library: Path) -> str:
 
 
 @pytest.fixture
-def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def compiler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """clang++ under an unrelated name, which logs each of its starts to a file."""
-    program = tmp_path / "compile"
-    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/started\nexec {clang()} "$@"\n')
-    program.chmod(0o755)
+    program = write_program(folder / "compile", f'echo "$@" >> {folder}/started\nexec {clang()} "$@"')
     monkeypatch.setenv("CXX", str(program))
-    monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "kernel.cpp").write_text(SOURCE)
+    (folder / "kernel.cpp").write_text(SOURCE)
     return program
 
 
@@ -82,10 +80,7 @@ def test_a_difference_between_schema_and_kernel_is_reported_in_one_sentence(comp
 
 @pytest.mark.needs("cmake")
 def test_cmake_builds_with_clang(compiler: Path, cmake: Cmake) -> None:
-    source = compiler.with_name("project")
-    source.mkdir()
-    (source / "CMakeLists.txt").write_text(PROJECT)
-    (source / "kernel.cpp").write_text(SOURCE)
+    source = write(compiler.with_name("project"), {"CMakeLists.txt": PROJECT, "kernel.cpp": SOURCE})
     build = compiler.with_name("build")
     done = cmake(source, build, f"-DCMAKE_CXX_COMPILER={clang()}")
     assert done.returncode == 0, done.stdout

@@ -16,6 +16,7 @@ import opwright
 from opwright.builder.plan import plan_sources
 from opwright.builder.recipes import compose
 from opwright.builder.symbols import needs_python
+from tests.integration.conftest import write
 from tests.interpreter import python
 
 if TYPE_CHECKING:
@@ -100,13 +101,6 @@ FILES = {
 }
 
 
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
-
-
 def in_python(library: Path, expression: str) -> str:
     """The value of `expression` in a new Python process that has loaded `library`."""
     script = f"import torch; torch.ops.load_library({str(library)!r}); print({expression})"
@@ -151,6 +145,10 @@ def test_operators_that_call_python_are_reported_at_link_time(tmp_path: Path, cm
     assert "libcalls.so calls Python (PyList_New, PyList_Size), but a program without Python has neither" in done.stdout
     assert "calls.cpp.o: length(long) calls PyList_New" in done.stdout
     assert "Move the Python bindings to a separate source" in done.stdout
+
+
+def test_a_project_that_does_not_link_the_bridge_for_gradients_does_not_build_it(project: Path) -> None:
+    assert not list(project.rglob("libopwright_autograd.so"))
 
 
 def test_plain_linking_loses_the_library_that_the_target_keeps(project: Path, dynamic: Dynamic) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.conftest import write
 from tests.interpreter import python
 
 if TYPE_CHECKING:
@@ -103,8 +104,7 @@ def project(build_once: BuildOnce, cmake: Cmake) -> Path:
     """A folder with the programs in `build`, a model, and its gradients in Python in `expected`."""
 
     def make(folder: Path) -> None:
-        for name, text in {"CMakeLists.txt": PROJECT, "main.cpp": MAIN, "model.py": MODEL}.items():
-            (folder / name).write_text(text)
+        write(folder, {"CMakeLists.txt": PROJECT, "main.cpp": MAIN, "model.py": MODEL})
         built = cmake(folder, folder / "build")
         assert built.returncode == 0, built.stdout
         assert "warning" not in built.stdout
@@ -139,14 +139,6 @@ def test_without_the_bridge_there_are_no_gradients(project: Path) -> None:
     done = run(project, "without")
     assert done.returncode == 1
     assert "gradients::" in done.stderr
-
-
-def test_a_project_that_does_not_link_the_bridge_does_not_build_it(tmp_path: Path, cmake: Cmake) -> None:
-    text = "cmake_minimum_required(VERSION 3.18)\nproject(p LANGUAGES CXX)\nfind_package(opwright REQUIRED)"
-    (tmp_path / "CMakeLists.txt").write_text(text)
-    built = cmake(tmp_path, tmp_path / "build")
-    assert built.returncode == 0, built.stdout
-    assert "opwright_autograd" not in built.stdout
 
 
 def test_a_project_without_cpp_finds_opwright(tmp_path: Path, cmake: Cmake) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
+from tests.integration.conftest import mapped_files, write
 from tests.interpreter import python
 
 if TYPE_CHECKING:
@@ -127,8 +128,7 @@ class App:
 @pytest.fixture(scope="session")
 def app(build_once: BuildOnce, cmake: Cmake) -> App:
     def make(folder: Path) -> None:
-        for name, text in {"CMakeLists.txt": PROJECT, "pair.cpp": PAIR, "classic.cpp": CLASSIC}.items():
-            (folder / name).write_text(text)
+        write(folder, {"CMakeLists.txt": PROJECT, "pair.cpp": PAIR, "classic.cpp": CLASSIC})
         built = cmake(folder, folder / "build")
         assert built.returncode == 0, built.stdout
         models = folder / "models"
@@ -141,20 +141,11 @@ def app(build_once: BuildOnce, cmake: Cmake) -> App:
         (models / "cut_off.pt").write_bytes(model[: len(model) // 2])
         (models / "junk.so").write_text("not a library")
         (models / "folder").mkdir(exist_ok=True)
-        for library in (made.warp, made.classic):
+        for library in (made.warp, made.pair, made.classic):
             shutil.copy(library, models / f"other_{library.name}")
 
     folder = build_once("cpp_app", make)
     return App(folder / "build", folder / "models")
-
-
-def one_line(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the output of a failed program: one line, without C++'s termination messages."""
-    assert done.stderr.endswith("\n"), done
-    lines = done.stderr.splitlines()
-    assert len(lines) == 1, done.stderr
-    assert not re.search(r"terminate|frame #|Traceback|what\(\)", lines[0])
-    return lines[0]
 
 
 @pytest.mark.parametrize("inputs", ["inputs", "inputs_42"])
@@ -258,6 +249,23 @@ def test_help_is_not_a_failure(app: App) -> None:
         ("warped.pt three.pt", 7, r"do not fit the model: Expected at most 3 argument\(s\)"),
         ("warped.pt text.pt", 7, "do not fit the model: .*type 'Tensor' for argument 'y' but instead found type 'str'"),
         ("warped.pt inputs.pt --library junk.so", 8, r"library junk\.so does not load: .*junk\.so"),
+        # Their namespace is taken by a linked library, or by one that was opened before.
+        (
+            "warped.pt inputs.pt --library other_libwarp_perspective.so",
+            9,
+            r"library other_libwarp_perspective\.so was refused: the namespace 'opencv' .* is taken",
+        ),
+        (
+            "warped.pt inputs.pt --library ../build/libpair.so --library other_libpair.so",
+            9,
+            r"library other_libpair\.so was refused: the namespace 'pair' .* is taken",
+        ),
+        # Here, PyTorch would terminate the program.
+        (
+            "warped.pt inputs.pt --library ../build/libclassic.so --library other_libclassic.so",
+            9,
+            r"library other_libclassic\.so was refused: Only a single TORCH_LIBRARY .* namespace classic",
+        ),
         ("warped.pt wrong_shape.pt", 10, r"the model failed .*shapes cannot be multiplied \(8x8 and 3x3\)"),
         ("warped.pt half_precision.pt", 10, "the model failed .*image must be .*, got float16"),
         ("raises.pt inputs.pt", 10, "the model failed .*ValueError: x is$"),
@@ -275,43 +283,10 @@ def test_bad_input_prints_one_line_and_returns_an_exit_code(
 ) -> None:
     before = sorted(app.models.rglob("*"))
     done = app("run_linked", *arguments.split())
-    line = one_line(done)
-    assert line.startswith("run_linked: ")
-    assert re.search(message, line), line
+    assert re.fullmatch(f"run_linked: .*{message}.*\n", done.stderr), done.stderr
+    assert not re.search(r"terminate|frame #|Traceback|what\(\)", done.stderr)
     assert done.returncode == exit_code
     assert sorted(app.models.rglob("*")) == before
-
-
-def test_a_missing_operator_is_named(app: App) -> None:
-    done = app("run_opened", "traced.pt", "inputs.pt")
-    assert done.returncode == 5
-    assert "model traced.pt needs the operator opencv::warp_perspective, which no library" in one_line(done)
-
-
-def test_opening_a_library_whose_namespace_is_linked_is_refused(app: App) -> None:
-    done = app("run_linked", "warped.pt", "inputs.pt", "--library", "other_libwarp_perspective.so")
-    assert done.returncode == 9
-    assert re.search(
-        r"library other_libwarp_perspective\.so was refused: the namespace 'opencv' .* is taken", one_line(done)
-    )
-
-
-def test_opening_a_library_whose_namespace_is_opened_is_refused(app: App) -> None:
-    libraries = ("--library", app.warp, "--library", "other_libwarp_perspective.so")
-    done = app("run_opened", "warped.pt", "inputs.pt", *libraries)
-    assert done.returncode == 9
-    assert re.search(
-        r"library other_libwarp_perspective\.so was refused: the namespace 'opencv' .* is taken", one_line(done)
-    )
-
-
-def test_a_second_torch_library_of_a_namespace_is_refused_where_pytorch_would_terminate(app: App) -> None:
-    libraries = ("--library", app.classic, "--library", "other_libclassic.so")
-    done = app("run_opened", "doubled.pt", "tensor_and_int.pt", *libraries)
-    assert done.returncode == 9
-    assert re.search(
-        r"library other_libclassic\.so was refused: Only a single TORCH_LIBRARY .* namespace classic", one_line(done)
-    )
 
 
 def test_the_linked_library_is_kept_under_a_global_as_needed(app: App, dynamic: Dynamic) -> None:
@@ -319,24 +294,19 @@ def test_the_linked_library_is_kept_under_a_global_as_needed(app: App, dynamic: 
     assert "libwarp_perspective.so" not in dynamic(app.build / "app" / "run_opened", "needed")
 
 
-def mapped_files(app: App, log: Path, *arguments: str | Path) -> set[str]:
-    """Return the names of all shared objects that a run maps, as reported by the dynamic linker."""
-    done = app("run_opened", *arguments, LD_DEBUG="files", LD_DEBUG_OUTPUT=str(log))
+def mapped_by(app: App, log: Path, *libraries: Path) -> set[str]:
+    options = [word for library in libraries for word in ("--library", library)]
+    done = app("run_opened", "warped.pt", "inputs.pt", *options, LD_DEBUG="files", LD_DEBUG_OUTPUT=str(log))
     assert done.returncode == 0, done.stderr
     (written,) = log.parent.glob(f"{log.name}.*")
-    return {Path(name).name for name in re.findall(r"file=(\S+) .*generating link map", written.read_text())}
+    return mapped_files(written.read_text())
 
 
-def test_the_process_maps_no_libpython_and_this_test_would_detect_it(app: App, tmp_path: Path) -> None:
-    run = ("warped.pt", "inputs.pt", "--library", app.warp)
-    mapped = mapped_files(app, tmp_path / "without", *run)
+def test_the_process_maps_no_libpython_and_this_test_would_detect_it(app: App, tmp_path: Path, libpython: Path) -> None:
+    mapped = mapped_by(app, tmp_path / "without", app.warp)
     assert {"libtorch_cpu.so", "libwarp_perspective.so"} <= mapped
     assert not [name for name in mapped if "python" in name]
-
-    stand_in = tmp_path / "libpython3.so"
-    compile_nothing = ["c++", "-shared", "-o", str(stand_in), "-x", "c++", os.devnull]
-    subprocess.run(compile_nothing, check=True)
-    mapped = mapped_files(app, tmp_path / "with", *run, "--library", stand_in)
+    mapped = mapped_by(app, tmp_path / "with", app.warp, libpython)
     assert [name for name in mapped if "python" in name] == ["libpython3.so"]
 
 

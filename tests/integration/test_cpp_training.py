@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import opwright
+from tests.integration.conftest import mapped_files
 from tests.interpreter import python
 
 if TYPE_CHECKING:
@@ -132,21 +133,15 @@ def test_unwritable_losses_are_a_failure(training: Training) -> None:
     assert (done.returncode, done.stderr) == (5, "train: the losses cannot be written\n")
 
 
-def mapped_files(training: Training, log: Path, **env: str) -> set[str]:
-    """Return the names of all shared objects that a run maps, as reported by the dynamic linker."""
-    done = training("model.pt", "data.pt", LD_DEBUG="files", LD_DEBUG_OUTPUT=str(log), **env)
+def mapped_by(training: Training, **env: str) -> set[str]:
+    done = training("model.pt", "data.pt", LD_DEBUG="files", **env)
     assert done.returncode == 0, done.stderr
-    (written,) = log.parent.glob(f"{log.name}.*")
-    return {Path(name).name for name in re.findall(r"file=(\S+) .*generating link map", written.read_text())}
+    return mapped_files(done.stderr)
 
 
-def test_the_process_maps_no_libpython_and_this_test_would_detect_it(training: Training, tmp_path: Path) -> None:
-    mapped = mapped_files(training, tmp_path / "without")
+def test_the_process_maps_no_libpython_and_this_test_would_detect_it(training: Training, libpython: Path) -> None:
+    mapped = mapped_by(training)
     assert {"libtorch_cpu.so", "liblltm.so", "libopwright_autograd.so"} <= mapped
     assert not [name for name in mapped if "python" in name]
-
-    stand_in = tmp_path / "libpython3.so"
-    compile_nothing = ["c++", "-shared", "-o", str(stand_in), "-x", "c++", os.devnull]
-    subprocess.run(compile_nothing, check=True)
-    mapped = mapped_files(training, tmp_path / "with", LD_PRELOAD=str(stand_in))
+    mapped = mapped_by(training, LD_PRELOAD=str(libpython))
     assert [name for name in mapped if "python" in name] == ["libpython3.so"]

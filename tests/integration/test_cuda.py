@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import opwright
+from tests.integration.conftest import write
 from tests.interpreter import python
 
 if TYPE_CHECKING:
@@ -70,9 +71,7 @@ OPWRIGHT_IMPL(mixed, CUDA, m) { m.impl("double", OPWRIGHT_FN(double_cuda)); }
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in {"op.py": OP, "cpu.cpp": CPU, "cuda.cu": CUDA}.items():
-        (tmp_path / name).write_text(text)
-    return tmp_path
+    return write(tmp_path, {"op.py": OP, "cpu.cpp": CPU, "cuda.cu": CUDA})
 
 
 @pytest.mark.sample(of="long", by="file")

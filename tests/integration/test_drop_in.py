@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.conftest import write
 from tests.interpreter import python
 
 pytest.importorskip("setuptools")
@@ -98,10 +99,7 @@ def project(
     folder: Path, command: str = WITHOUT_SUFFIX, *, extensions: int = 2, optional: bool = False, last: str = ""
 ) -> Path:
     values = {"command": command, "extensions": extensions, "optional": optional}
-    for name, text in {**FILES, "setup.py": SETUP % values + last}.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
+    return write(folder, {**FILES, "setup.py": SETUP % values + last})
 
 
 def ran(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

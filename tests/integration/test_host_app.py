@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 import opwright
 from opwright.host.install import install_host
+from tests.integration.conftest import mapped_files, write_program
 
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce, Cmake
@@ -74,10 +75,9 @@ class App:
         )
 
     def mapped(self, **environment: str) -> set[str]:
-        """Return the names of all shared objects that a run maps, as reported by the dynamic linker."""
         done = self("bundle", LD_DEBUG="files", **environment)
         assert done.returncode == 0, done.stderr
-        return {Path(name).name for name in re.findall(r"file=(\S+) .*generating link map", done.stderr)}
+        return mapped_files(done.stderr)
 
 
 @pytest.fixture(scope="session")
@@ -127,14 +127,11 @@ def test_an_error_of_the_library_is_one_line_and_an_exit_code(
     assert (done.returncode, done.stdout) == (exit_code, "")
 
 
-def test_the_process_maps_no_libpython_and_this_test_would_detect_it(app: App, tmp_path: Path) -> None:
+def test_the_process_maps_no_libpython_and_this_test_would_detect_it(app: App, libpython: Path) -> None:
     mapped = app.mapped()
     assert {"libopwright_host.so", "libtorch_cpu.so"} <= mapped
     assert not [name for name in mapped if "python" in name]
-    stand_in = tmp_path / "libpython3.so"
-    compile_nothing = ["c++", "-shared", "-o", str(stand_in), "-x", "c++", os.devnull]
-    subprocess.run(compile_nothing, check=True)
-    assert app.mapped(LD_PRELOAD=str(stand_in)) - mapped == {"libpython3.so"}
+    assert app.mapped(LD_PRELOAD=str(libpython)) - mapped == {"libpython3.so"}
 
 
 def defined_in(library: Path) -> list[str]:
@@ -161,9 +158,7 @@ def test_an_installed_host_works_from_another_folder_without_python(
 ) -> None:
     (tmp_path / "CMakeLists.txt").write_text(LINKS)
     (compiled,) = (app.folder / "app").rglob("main.cpp.o")
-    python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\nexit 1\n")
-    python.chmod(0o755)
+    python = write_program(tmp_path / "python", f"touch {tmp_path}/asked\nexit 1")
     options = (f"-DOPWRIGHT_PYTHON={python}", f"-DOBJECT={compiled}")
     built = cmake(tmp_path, tmp_path / "app", f"-DCMAKE_PREFIX_PATH={prefix}", *options)
     assert built.returncode == 0, built.stdout

@@ -14,6 +14,7 @@ from opwright.builder.compile import build_plan
 from opwright.builder.plan import plan_sources
 from opwright.cache.cache import Cache
 from opwright.storage.file_system import mount_of
+from tests.integration.conftest import write_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +35,7 @@ for source in sys.argv[1:]:
 def machines(tmp_path: Path) -> Iterator[list[Path]]:
     """One folder, mounted as on two machines."""
     (tmp_path / "served").mkdir()
-    (tmp_path / "ssh").write_text("#!/bin/sh\nexec /usr/lib/openssh/sftp-server\n")
-    (tmp_path / "ssh").chmod(0o755)
+    write_program(tmp_path / "ssh", "exec /usr/lib/openssh/sftp-server")
     mounted = [tmp_path / name for name in ("one", "two")]
     for folder in mounted:
         folder.mkdir()

@@ -173,18 +173,8 @@ def test_an_invalid_option_is_reported_in_one_line(kernel: Kernel, line: str, me
 
 def test_the_help_lists_every_option_with_examples(kernel: Kernel) -> None:
     shown = kernel.result("print(get_ipython().find_cell_magic('opwright').__doc__)")
-    for word in (
-        "--functions",
-        "--cuda",
-        "--cflags",
-        "--ldflags",
-        "--include",
-        "--package",
-        "--definitions",
-        "--save",
-        "--abi",
-    ):
-        assert word in shown
+    for option in ("functions", "cuda", "cflags", "ldflags", "include", "package", "definitions", "save", "abi"):
+        assert f"--{option}" in shown
     assert "%%opwright mine" in shown
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +21,6 @@ from tests.interpreter import python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from tests.integration.conftest import BuildOnce, Dynamic
 
@@ -373,12 +374,9 @@ def test_a_package_that_crashes_leaves_no_files_behind(
     assert [path.name for path in tmp_path.iterdir()] == ["requests.pt"]
 
 
-def test_no_python_is_mapped_and_the_test_would_detect_it(call: Callable[..., ProbeRun], tmp_path: Path) -> None:
+def test_no_python_is_mapped_and_the_test_would_detect_it(call: Callable[..., ProbeRun], libpython: Path) -> None:
     assert call("identity.pt", (torch.ones(2),)).python_mapped is False
-    for name in ("libpython3.so", "libtorch_python.so"):
-        stand_in = tmp_path / name
-        command = ["g++", "-shared", "-o", str(stand_in), "-x", "c++", "/dev/null"]
-        subprocess.run(command, check=True)
+    for stand_in in (libpython, Path(shutil.copy(libpython, libpython.with_name("libtorch_python.so")))):
         assert call("identity.pt", (torch.ones(2),), libraries=[stand_in]).python_mapped is True
         assert call("identity.pt", (torch.ones(2),), env={"LD_PRELOAD": str(stand_in)}).python_mapped is True
 

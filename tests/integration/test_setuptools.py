@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opwright.errors import SpecError
+from tests.integration.conftest import write
 from tests.interpreter import python
 
 if TYPE_CHECKING:
@@ -79,10 +80,7 @@ def project(tmp_path: Path) -> Path:
         "setup.py": SETUP,
         "packaged/__init__.py": "",
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return tmp_path
+    return write(tmp_path, files)
 
 
 def _setup(project: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import shutil
 import subprocess
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from opwright.builder.compile import Artefact, build_plan
 from opwright.builder.plan import plan_sources
 from opwright.cache.cache import Cache
+from tests.integration.conftest import answer_of, write, write_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,30 +31,9 @@ _ASKS = f"""
 _ONE, _TWO = "#define ANSWER 1\n", "#define ANSWER 2\n"
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
-    return tmp_path
-
-
-def _write(folder: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-
-
 def _build(folder: Path, flags: str = "", *, source: str = "a.cpp", ldflags: str = "") -> Artefact:
     words, linked = (text.format(folder).split() for text in (flags, ldflags))
     return build_plan(plan_sources("mine", [folder / source], cflags=["-O0", *words], ldflags=linked))
-
-
-def _answer(artefact: Artefact) -> int:
-    # A copy, because a process opens the same path only once.
-    copy = artefact.path.with_name(f"{time.monotonic_ns()}.so")
-    shutil.copy(artefact.path, copy)
-    answer = int(ctypes.CDLL(str(copy)).answer())
-    copy.unlink()
-    return answer
 
 
 _APPEARS = {
@@ -112,13 +90,13 @@ _APPEARS = {
 
 @pytest.mark.parametrize(("files", "flags", "appears"), _APPEARS.values(), ids=_APPEARS)
 def test_a_header_that_appears_is_read(folder: Path, files: dict[str, str], flags: str, appears: str) -> None:
-    _write(folder, files)
+    write(folder, files)
     top = next(path for path in (*reversed((folder / appears).parents), folder / appears) if not path.exists())
     first = _build(folder, flags)
-    assert _answer(first) == 1
+    assert answer_of(first) == 1
     assert _build(folder, flags).compiled == ()
-    _write(folder, {appears: _TWO})
-    assert _answer(_build(folder, flags)) == 2
+    write(folder, {appears: _TWO})
+    assert answer_of(_build(folder, flags)) == 2
     top.rename(folder / "gone")
     again = _build(folder, flags)
     assert (again.path, again.compiled) == (first.path, ())
@@ -128,15 +106,15 @@ def test_a_header_that_appears_is_read(folder: Path, files: dict[str, str], flag
 def test_a_header_that_appears_in_a_folder_from_an_environment_variable_is_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
-    _write(folder, {"a.cpp": _INCLUDES, "b/answer.h": _ONE})
+    write(folder, {"a.cpp": _INCLUDES, "b/answer.h": _ONE})
     monkeypatch.setenv(variable, f"{folder}/first:{folder}/b")
-    assert _answer(_build(folder)) == 1
-    _write(folder, {"first/answer.h": _TWO})
-    assert _answer(_build(folder)) == 2
+    assert answer_of(_build(folder)) == 1
+    write(folder, {"first/answer.h": _TWO})
+    assert answer_of(_build(folder)) == 2
 
 
 def test_a_folder_replaced_by_a_header_or_a_retargeted_link_is_detected(folder: Path) -> None:
-    _write(
+    write(
         folder,
         {
             "a.cpp": _INCLUDES,
@@ -147,36 +125,35 @@ def test_a_folder_replaced_by_a_header_or_a_retargeted_link_is_detected(folder: 
     )
     (folder / "link").symlink_to("second")
     flags = "-I{0}/first -I{0}/link"
-    assert _answer(_build(folder, flags)) == 1
+    assert answer_of(_build(folder, flags)) == 1
     assert _build(folder, flags).compiled == ()
     (folder / "link").unlink()
     (folder / "link").symlink_to("third")
-    assert _answer(_build(folder, flags)) == 3
+    assert answer_of(_build(folder, flags)) == 3
     shutil.rmtree(folder / "first/answer.h")
-    _write(folder, {"first/answer.h": _TWO})
-    assert _answer(_build(folder, flags)) == 2
+    write(folder, {"first/answer.h": _TWO})
+    assert answer_of(_build(folder, flags)) == 2
 
 
 def test_a_broken_link_whose_target_appears_is_detected(folder: Path) -> None:
-    _write(folder, {"a.cpp": _INCLUDES, "b/answer.h": _ONE, "first/other.h": ""})
+    write(folder, {"a.cpp": _INCLUDES, "b/answer.h": _ONE, "first/other.h": ""})
     (folder / "first/answer.h").symlink_to(folder / "later.h")
-    assert _answer(_build(folder, "-I{0}/first -I{0}/b")) == 1
+    assert answer_of(_build(folder, "-I{0}/first -I{0}/b")) == 1
     assert _build(folder, "-I{0}/first -I{0}/b").compiled == ()
-    _write(folder, {"later.h": _TWO})
-    assert _answer(_build(folder, "-I{0}/first -I{0}/b")) == 2
+    write(folder, {"later.h": _TWO})
+    assert answer_of(_build(folder, "-I{0}/first -I{0}/b")) == 2
 
 
 def test_a_header_that_appears_while_the_compiler_runs_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _write(folder, {"a.cpp": _INCLUDES, "b/answer.h": _ONE, "first/other.h": ""})
+    write(folder, {"a.cpp": _INCLUDES, "b/answer.h": _ONE, "first/other.h": ""})
     late = f"test -e {folder}/log || {{ touch {folder}/log; echo '#define ANSWER 2' > {folder}/first/answer.h; }}"
-    _write(folder, {"g++": f'#!/bin/sh\n{shutil.which("g++")} "$@" || exit\ncase "$*" in *" -c "*) {late};; esac\n'})
-    (folder / "g++").chmod(0o755)
-    monkeypatch.setenv("CXX", str(folder / "g++"))
-    assert _answer(_build(folder, "-I{0}/first -I{0}/b")) == 2
+    program = f'{shutil.which("g++")} "$@" || exit\ncase "$*" in *" -c "*) {late};; esac'
+    monkeypatch.setenv("CXX", str(write_program(folder / "g++", program)))
+    assert answer_of(_build(folder, "-I{0}/first -I{0}/b")) == 2
 
 
 def test_the_default_folders_of_the_compiler_are_tracked(folder: Path) -> None:
-    _write(folder, {"a.cpp": "#include <unistd.h>\nint a() { return 1; }\n"})
+    write(folder, {"a.cpp": "#include <unistd.h>\nint a() { return 1; }\n"})
     _build(folder)
     absent: dict[str, list[str]] = {}
     for record in (Cache().root / "recipes").iterdir():
@@ -193,11 +170,11 @@ def test_a_header_that_shadows_a_precompiled_one_is_read(folder: Path, monkeypat
     hidden = "torch/headeronly/macros/Macros.h"
 
     def build(edit: str) -> int:
-        _write(folder, {"a.cpp": f"{source}// {edit}\n"})
-        return _answer(build_plan(plan_sources("mine", [folder / "a.cpp"], include_dirs=[folder / "own"])))
+        write(folder, {"a.cpp": f"{source}// {edit}\n"})
+        return answer_of(build_plan(plan_sources("mine", [folder / "a.cpp"], include_dirs=[folder / "own"])))
 
     assert [build("first"), build("second"), build("third")] == [1, 1, 1]
-    _write(folder, {f"own/{hidden}": f"#define HIDDEN\n#include_next <{hidden}>\n"})
+    write(folder, {f"own/{hidden}": f"#define HIDDEN\n#include_next <{hidden}>\n"})
     assert [build("third"), build("fourth")] == [2, 2]
     assert len(list((Cache().root / "precompiled").iterdir())) <= 1  # they are not rebuilt
 
@@ -205,14 +182,14 @@ def test_a_header_that_shadows_a_precompiled_one_is_read(folder: Path, monkeypat
 @pytest.mark.needs("nvcc")
 def test_a_header_that_appears_for_a_cuda_source_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")
-    _write(
+    write(
         folder, {"a.cu": _INCLUDES.replace("<answer.h>", '"b.h"'), "b/b.h": "#include <answer.h>", "b/answer.h": _ONE}
     )
     plan = plan_sources("mine", [folder / "a.cu"], include_dirs=[folder / "first", folder / "b"])
-    assert _answer(build_plan(plan)) == 1
+    assert answer_of(build_plan(plan)) == 1
     assert build_plan(plan).compiled == ()
-    _write(folder, {"first/answer.h": _TWO})
-    assert _answer(build_plan(plan)) == 2
+    write(folder, {"first/answer.h": _TWO})
+    assert answer_of(build_plan(plan)) == 2
 
 
 _EMBEDS = f"""
@@ -225,26 +202,26 @@ extern "C" {{{{ extern char held __attribute__((visibility("hidden"))); }}}}
 @pytest.mark.parametrize("name", ["{0}/held.bin", "held.bin"])
 def test_a_change_to_a_file_that_assembly_code_includes_is_detected(folder: Path, name: str) -> None:
     text = _EMBEDS.format(".incbin", f'\\"{name.format(folder)}\\"')
-    _write(folder, {"a.cpp": text, "held.bin": "1"})
-    assert _answer(_build(folder, "-I{0}/first -I{0}")) == 1
+    write(folder, {"a.cpp": text, "held.bin": "1"})
+    assert answer_of(_build(folder, "-I{0}/first -I{0}")) == 1
     assert _build(folder, "-I{0}/first -I{0}").compiled == ()
-    _write(folder, {"held.bin": "3"})
-    assert _answer(_build(folder, "-I{0}/first -I{0}")) == 3
+    write(folder, {"held.bin": "3"})
+    assert answer_of(_build(folder, "-I{0}/first -I{0}")) == 3
 
 
 def test_a_source_whose_assembly_includes_are_unknown_is_always_compiled(folder: Path) -> None:
-    _write(folder, {"a.cpp": _EMBEDS.format(".incbin", '" NAME "'), "held.bin": "1"})
+    write(folder, {"a.cpp": _EMBEDS.format(".incbin", '" NAME "'), "held.bin": "1"})
     flags = '-DNAME="\\"{0}/held.bin\\""'
     for answer in (1, 1, 4):
-        _write(folder, {"held.bin": str(answer)})
+        write(folder, {"held.bin": str(answer)})
         artefact = _build(folder, flags)
-        assert (_answer(artefact), len(artefact.compiled)) == (answer, 1)
+        assert (answer_of(artefact), len(artefact.compiled)) == (answer, 1)
 
 
 def _library(folder: Path, place: str, answer: int, *, shared: bool = False) -> None:
     """Build the library `half`, whose `half()` returns `answer`."""
     (folder / place).mkdir(parents=True, exist_ok=True)
-    _write(folder, {"half.cpp": f"int half() {{ return {answer}; }}\n"})
+    write(folder, {"half.cpp": f"int half() {{ return {answer}; }}\n"})
     made = folder / place / ("libhalf.so" if shared else "half.o")
     how = ["-shared"] if shared else ["-c"]
     subprocess.run(["g++", "-fPIC", *how, folder / "half.cpp", "-o", made], check=True)
@@ -257,31 +234,31 @@ _CALLS = f"int half();\n{_ANSWER} {{ return half(); }}\n"
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_library_that_appears_in_a_missing_folder_is_linked(folder: Path, shared: bool) -> None:
-    _write(folder, {"a.cpp": _CALLS})
+    write(folder, {"a.cpp": _CALLS})
     _library(folder, "b", 1)
     flags = "-L{0}/first -L{0}/b -lhalf -Wl,-rpath,{0}/first"
-    assert _answer(_build(folder, ldflags=flags)) == 1
+    assert answer_of(_build(folder, ldflags=flags)) == 1
     assert _build(folder, ldflags=flags).path == _build(folder, ldflags=flags).path
     _library(folder, "first", 2, shared=shared)
-    assert _answer(_build(folder, ldflags=flags)) == 2
+    assert answer_of(_build(folder, ldflags=flags)) == 2
 
 
 def test_a_library_that_appears_in_a_folder_from_an_environment_variable_is_linked(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _write(folder, {"a.cpp": _CALLS})
+    write(folder, {"a.cpp": _CALLS})
     _library(folder, "b", 1)
     (folder / "first").mkdir()  # the compiler passes only existing folders to the linker
     monkeypatch.setenv("LIBRARY_PATH", f"{folder}/first:{folder}/b")
-    assert _answer(_build(folder, ldflags="-lhalf")) == 1
+    assert answer_of(_build(folder, ldflags="-lhalf")) == 1
     _library(folder, "first", 2)
-    assert _answer(_build(folder, ldflags="-lhalf")) == 2
+    assert answer_of(_build(folder, ldflags="-lhalf")) == 2
 
 
 def test_a_shared_library_that_appears_next_to_an_archive_is_linked(folder: Path) -> None:
-    _write(folder, {"a.cpp": _CALLS})
+    write(folder, {"a.cpp": _CALLS})
     _library(folder, "b", 1)
     flags = "-L{0}/b -lhalf -Wl,-rpath,{0}/b"
-    assert _answer(_build(folder, ldflags=flags)) == 1
+    assert answer_of(_build(folder, ldflags=flags)) == 1
     _library(folder, "b", 2, shared=True)
-    assert _answer(_build(folder, ldflags=flags)) == 2
+    assert answer_of(_build(folder, ldflags=flags)) == 2

@@ -174,17 +174,15 @@ def _is_running(process: int) -> bool:
     return (Path("/proc") / str(process)).exists()
 
 
-def test_watching_a_missing_folder_is_a_usage_error(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [OPWRIGHT, "build", tmp_path / "none/op.py", "--watch"], capture_output=True, text=True, check=False
-    )
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere/op.py"], "nowhere is not a folder: --watch requires an existing folder"),
+        (["--setup", "."], "--watch watches an operator library: it does not support --setup"),
+    ],
+)
+def test_what_cannot_be_watched_is_a_usage_error(tmp_path: Path, arguments: list[str], message: str) -> None:
+    command: list[str | Path] = [OPWRIGHT, "build", *arguments, "--watch"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert f"{tmp_path}/none is not a folder: --watch requires an existing folder" in done.stderr
-
-
-def test_a_project_with_a_setup_py_is_not_watched(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [OPWRIGHT, "build", "--setup", tmp_path, "--watch"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "--watch watches an operator library: it does not support --setup" in done.stderr
+    assert message in done.stderr

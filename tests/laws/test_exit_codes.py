@@ -27,16 +27,16 @@ def rows_of(page: str) -> list[tuple[int, str]]:
     return [(int(number), name) for number, name in re.findall(r"^\| (\d+) \| `(\w+)` \|", section, re.MULTILINE)]
 
 
+PAGE = (ROOT / "docs/reference/exit_codes.md").read_text(encoding="utf-8")
 CODES = codes_of(HEADER.read_text(encoding="utf-8"))
 
 
 def test_the_page_on_the_host_has_a_row_for_each_code_in_their_order() -> None:
-    assert rows_of((ROOT / "docs/reference/exit_codes.md").read_text(encoding="utf-8")) == CODES
+    assert rows_of(PAGE) == CODES
 
 
 def test_each_row_says_what_the_code_means_and_what_to_do() -> None:
-    page = (ROOT / "docs/reference/exit_codes.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \d+ \| `(\w+)` \| ([^|]*) \| ([^|]*) \|$", page, re.MULTILINE)
+    rows = re.findall(r"^\| \d+ \| `(\w+)` \| ([^|]*) \| ([^|]*) \|$", PAGE, re.MULTILINE)
     assert [name for name, meaning, fix in rows if meaning.strip() and fix.strip()] == [name for _, name in CODES]
 
 
@@ -80,8 +80,8 @@ def test_the_law_detects_a_table_that_differs(change: str) -> None:
 
 
 def test_the_page_has_a_row_for_each_class_of_errors_of_the_commands() -> None:
-    page = (ROOT / "docs/reference/exit_codes.md").read_text(encoding="utf-8").split("## Exit codes of the host\n")[0]
-    rows = {(int(code), name) for code, name in re.findall(r"^\| (\d+) \| `(\w+)` \|", page, re.MULTILINE)}
+    table = PAGE.split("## Exit codes of the host\n")[0]
+    rows = {(int(code), name) for code, name in re.findall(r"^\| (\d+) \| `(\w+)` \|", table, re.MULTILINE)}
     values = [value for value in vars(errors).values() if isinstance(value, type)]
     tree = [value for value in values if issubclass(value, errors.OpwrightError)]
     # A subclass that sets no code, such as SignatureError, has the code of its base.

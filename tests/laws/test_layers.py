@@ -227,7 +227,7 @@ def test_the_package_names_no_concrete_operator() -> None:
     assert concrete_op_faults(PACKAGE, op_libraries | {"lltm", "warp_perspective"}) == []
 
 
-def test_every_exception_names_an_existing_file() -> None:
+def test_no_file_has_a_vague_name() -> None:
     vague = {"util", "utils", "helper", "helpers", "misc"}
     folders = [ROOT / name for name in ("src", "ops", "tests", "benchmarks", "examples")]
     assert [path for folder in folders for path in folder.rglob("*") if path.stem in vague] == []

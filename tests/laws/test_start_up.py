@@ -29,13 +29,9 @@ def imported(*arguments: str | Path, program: Path = OPWRIGHT) -> set[str]:
     return {module.partition(".")[0] for module in modules}
 
 
-def test_help_imports_nothing_heavy() -> None:
-    assert imported("--help") & HEAVY == set()
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_the_help_of_a_verb_imports_nothing_heavy(verb: str) -> None:
-    assert imported(verb, "--help") & HEAVY == set()
+@pytest.mark.parametrize("arguments", [("--help",), *((verb, "--help") for verb in VERBS)], ids=" ".join)
+def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
+    assert imported(*arguments) & HEAVY == set()
 
 
 @pytest.mark.parametrize("flavour", [(), ("--cuda",), ("--opencv",), ("--python-only",)])

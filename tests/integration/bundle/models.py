@@ -138,38 +138,6 @@ def unscriptable() -> nn.Module:
     return _seeded(Unscriptable)
 
 
-def branching() -> nn.Module:
-    return Branching()
-
-
-def deciding_on_values() -> nn.Module:
-    return DecidingOnValues()
-
-
-def branching_on_sizes() -> nn.Module:
-    return BranchingOnSizes()
-
-
-def branching_on_one_size() -> nn.Module:
-    return BranchingOnOneSize()
-
-
-def counting() -> nn.Module:
-    return Counting()
-
-
-def branching_on_values() -> nn.Module:
-    return BranchingOnValues()
-
-
-def fragile() -> nn.Module:
-    return Fragile()
-
-
-def calls() -> nn.Module:
-    return Calls()
-
-
 class Added(nn.Module):
     """Two inputs that must have the same number of rows."""
 

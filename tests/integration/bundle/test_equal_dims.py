@@ -6,7 +6,6 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 import torch
 
 import opwright
@@ -17,30 +16,18 @@ from tests.integration.bundle.models import Added
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opwright.bundle.ship import Shipped
 
-
-@pytest.fixture(scope="module")
-def shipped(tmp_path_factory: pytest.TempPathFactory) -> Shipped:
+def test_the_host_rejects_sizes_that_differ_although_the_export_found_them_to_be_equal(tmp_path: Path) -> None:
     samples = [(torch.ones(rows, 4), torch.ones(rows, 4)) for rows in (3, 5)]
     shapes = {"one": "1..9,4", "other": "1..9,4"}
-    output = tmp_path_factory.mktemp("equal") / "bundle"
-    return opwright.ship(Added(), output=output, format="aoti", samples=samples, shapes=shapes)
-
-
-def test_the_manifest_lists_the_dimensions_that_the_export_found_to_be_equal(shipped: Shipped) -> None:
+    shipped = opwright.ship(Added(), output=tmp_path / "bundle", format="aoti", samples=samples, shapes=shapes)
     assert shipped.manifest.equal_dims == ((InputDim("one", 0), InputDim("other", 0)),)
-
-
-@pytest.mark.parametrize(("rows", "code"), [(7, 0), (6, 40), (8, 40)])
-def test_the_host_rejects_sizes_that_are_in_range_but_not_equal(
-    shipped: Shipped, tmp_path: Path, rows: int, code: int
-) -> None:
-    np.savez(tmp_path / "inputs.npz", one=np.ones((7, 4), np.float32), other=np.ones((rows, 4), np.float32))
-    command = [str(word) for word in (host_program(), shipped.path, "--input", tmp_path / "inputs.npz")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    refusal = (
-        f"host: the input other has the size {rows} in dimension 0; expected 7, the size of dimension 0 of the input "
-        "one\n"
-    )
-    assert (done.returncode, done.stderr) == (code, refusal if code else "")
+    for rows, code in ((7, 0), (6, 40), (8, 40)):
+        np.savez(tmp_path / "inputs.npz", one=np.ones((7, 4), np.float32), other=np.ones((rows, 4), np.float32))
+        command: list[str | Path] = [host_program(), shipped.path, "--input", tmp_path / "inputs.npz"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        refusal = (
+            f"host: the input other has the size {rows} in dimension 0; expected 7, the size of dimension 0 of the "
+            "input one\n"
+        )
+        assert (done.returncode, done.stderr) == (code, refusal if code else "")

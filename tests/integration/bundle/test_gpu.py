@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ from opwright.errors import BundleError
 from opwright.host.install import host_program
 from tests.integration.bundle import gpu_models
 from tests.integration.bundle.conftest import MODELS, PACKAGES
+from tests.integration.host.conftest import Bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,13 +74,9 @@ def _manifest(bundle: Path) -> Manifest:
 
 def _changed(bundle: Path, folder: Path, change: Callable[[Any], object]) -> Path:
     """A copy with a changed manifest and its digest."""
-    copied = Path(shutil.copytree(bundle, folder / "changed"))
-    manifest = json.loads((copied / "manifest.json").read_text())
-    change(manifest)
-    text = json.dumps(manifest).encode()
-    (copied / "manifest.json").write_bytes(text)
-    (copied / "manifest.sha256").write_text(f"{hashlib.sha256(text).hexdigest()}  manifest.json\n")
-    return copied
+    copied = Bundle(Path(shutil.copytree(bundle, folder / "changed")))
+    copied.say(change)
+    return copied.path
 
 
 def _host(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:

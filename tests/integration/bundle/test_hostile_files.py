@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +17,6 @@ from torch import nn
 from opwright.cli import main
 from tests.integration.bundle.hostile import plain as plain_models
 from tests.integration.bundle.hostile.archives import ARCHIVES
-from tests.integration.bundle.hostile.no_contents import without_contents
 from tests.integration.bundle.hostile.pickles import PICKLES
 from tests.integration.bundle.hostile.programs import MODULE, PROGRAMS
 from tests.integration.bundle.hostile.scripts import SCRIPTS
@@ -35,20 +36,13 @@ def samples():
     yield (torch.ones(4, 3),)
 """
 Command = Callable[[Path], list[str]]
+# The shapes of the inputs of `plain_models.exported`.
+OF_A_PROGRAM = ("--shape", "x=4,3", "--shape", "scale=2")
 # Every option of every command that reads a data file. Other inputs are code: op.py, sources, libraries,
 # file.py:callable; bundles are code for the host.
 OPTIONS: dict[str, Command] = {
     "ship": lambda file: ["ship", str(file), *shapes(file)],
-    "ship --format aoti": lambda file: [
-        "ship",
-        str(file),
-        "--format",
-        "aoti",
-        "--shape",
-        "x=4,3",
-        "--shape",
-        "scale=2",
-    ],
+    "ship --format aoti": lambda file: ["ship", str(file), "--format", "aoti", *OF_A_PROGRAM],
     "ship --weights": lambda file: ["ship", "model.py:net", "--weights", str(file)],
     "ship --samples": lambda file: ["ship", "model.py:net", "--samples", str(file)],
     "migrate": lambda file: ["migrate", str(file), "--source", "model.py:net"],
@@ -59,7 +53,7 @@ OPTIONS: dict[str, Command] = {
 
 def shapes(file: Path) -> list[str]:
     """Shapes of the inputs, without which no model would run."""
-    return ["--shape", "x=4,3", "--shape", "scale=2"] if file.suffix == ".pt2" else ["--shape", "x=2"]
+    return [*OF_A_PROGRAM] if file.suffix == ".pt2" else ["--shape", "x=2"]
 
 
 @pytest.fixture(scope="session")
@@ -130,6 +124,20 @@ def test_the_code_in_a_hostile_file_never_runs_and_the_file_is_rejected_in_one_l
     assert (out, said[:7], said.count("\n")) == ("", "error: ", 1), said
     assert str(path) in said
     assert not (folder / "bundle").exists()
+
+
+def without_contents(folder: Path) -> dict[str, Path]:
+    """Paths without a regular file that has contents; reading any of them must neither block nor run forever."""
+    os.mkfifo(folder / "pipe.pt")
+    (folder / "folder.pt").mkdir()
+    (folder / "empty.pt").touch()
+    (folder / "nowhere.pt").symlink_to(folder / "missing")
+    with (folder / "huge.pt").open("wb") as file:
+        file.truncate(2**40)
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776,), }".ljust(117) + b"\n"
+    (folder / "huge.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header)
+    names = ("pipe.pt", "folder.pt", "empty.pt", "nowhere.pt", "huge.pt", "huge.npy")
+    return {"a device": Path("/dev/zero"), **{name: folder / name for name in names}}
 
 
 @pytest.mark.parametrize("option", OPTIONS)

@@ -25,11 +25,7 @@ from opwright.errors import BundleError
 from tests.integration.bundle.hostile.archive import read, write
 from tests.integration.bundle.hostile.kind import python
 
-FILES = (
-    "models/model.json",
-    "data/weights/model_weights_config.json",
-    "data/constants/model_constants_config.json",
-)
+FILES = ("models/model.json", "data/weights/model_weights_config.json", "data/constants/model_constants_config.json")
 Place = tuple[Any, ...]
 # Occurs in every payload below, and in PyTorch's own output only in guards and sizes.
 MARK = b"('"

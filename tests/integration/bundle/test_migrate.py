@@ -12,13 +12,13 @@ import torch
 
 from opwright.bundle.format.read import read_manifest
 from opwright.host.install import host_program
+from tests.integration.bundle.conftest import MODELS, PACKAGES
 from tests.interpreter import python
 
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce
 
-MODELS = Path(__file__).parent / "models.py"
-TIMED = Path(__file__).parents[2] / "packages" / "timed"
+TIMED = PACKAGES / "timed"
 # The files of an earlier release of a service, with weights that no source contains.
 MAKE = f"""
 import sys
@@ -88,11 +88,7 @@ def test_a_frozen_model_receives_its_weights_from_a_file(old: Path, tmp_path: Pa
     ("saved", "more", "said"),
     [
         ("nowhere.pt", (), "nowhere.pt does not exist: expected a TorchScript model, as torch.jit.save writes it"),
-        (
-            "exported.pt2",
-            (),
-            "exported.pt2 is an exported program, not TorchScript: `opwright ship` ships it",
-        ),
+        ("exported.pt2", (), "exported.pt2 is an exported program, not TorchScript: `opwright ship` ships it"),
         ("other.pt", (), "other.pt do not match the model:"),
         ("other.pt", ("--weights", "weights.pth"), "the source changes the results (sample 0): "),
     ],

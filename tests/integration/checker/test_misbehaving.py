@@ -55,11 +55,7 @@ CALLS: dict[str, tuple[Kind, str, str]] = {
     ),
     "fills_a_table_late": (Kind.RACE, "528 of 528 elements differ, the largest difference is 1", "at [0, 0]"),
     "ends_among_others": (Kind.RACE, "the process was terminated by SIGSEGV", A_RESULT),
-    "waits_for_its_helper": (
-        Kind.FORKED,
-        "the call did not return",
-        "the result of the same call in its parent",
-    ),
+    "waits_for_its_helper": (Kind.FORKED, "the call did not return", "the result of the same call in its parent"),
     "exits": (Kind.EXIT, "the process exited with code 0", A_RESULT),
     "throws_in_a_thread": (Kind.CRASH, "the process was terminated by SIGABRT", A_RESULT),
     "divides_by_the_size": (Kind.CRASH, "the process was terminated by SIGFPE", A_RESULT),

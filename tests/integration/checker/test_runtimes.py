@@ -135,10 +135,7 @@ def _passes_or_does_not_apply(checked: Checked, op: str, runtime: str) -> None:
 
 
 def test_trained_models_are_also_judged_by_their_gradients(right: Loaded, tmp_path: Path) -> None:
-    for runtime, step in (
-        ("compile", "sample 1, compiled, the backward"),
-        ("script", "sample 2 in float64, trained"),
-    ):
+    for runtime, step in (("compile", "sample 1, compiled, the backward"), ("script", "sample 2 in float64, trained")):
         checked = Checked(right, "product", runtime, tmp_path)
         assert step in [made["step"] for made in checked.steps]
 
@@ -159,7 +156,7 @@ def test_a_quick_check_compiles_nothing(right: Loaded, tmp_path: Path) -> None:
     assert not [step for step in checked.steps if "compiled" in step["step"]]
 
 
-@pytest.mark.parametrize("runtime", ["compile", "vmap", "trace", "script", "export"])
+@pytest.mark.parametrize("runtime", IN_PYTHON)
 def test_the_repro_of_each_step_runs_unchanged(right: Loaded, runtime: str, tmp_path: Path) -> None:
     checked = Checked(right, "product", runtime, tmp_path, quick=True)
     # The operator may reject variations, torch.vmap may reject an empty batch, and so may the repro.

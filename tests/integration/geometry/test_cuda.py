@@ -10,7 +10,7 @@ import torch
 
 import opwright
 from tests.integration.geometry.conftest import FOLDER
-from tests.integration.geometry.test_operators import INTERPOLATIONS, PADDINGS, Call
+from tests.integration.geometry.test_operators import DTYPES, INTERPOLATIONS, PADDINGS, Call
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ def test_every_runtime_passes_on_the_gpu() -> None:
 @pytest.mark.needs("cuda", "nvcc")
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("padding", PADDINGS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.uint8], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_gpu_matches_the_reference(geometry: Loaded, interpolation: str, padding: str, dtype: torch.dtype) -> None:
     call = Call(interpolation=interpolation, padding=padding, dtype=dtype, device="cuda")
     call.compare(geometry)

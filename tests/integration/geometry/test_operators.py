@@ -200,22 +200,23 @@ def test_results_do_not_depend_on_the_number_of_threads(geometry: Loaded, interp
         assert all(torch.equal(one, other) for one, other in zip(found[0], others, strict=True))
 
 
-NOWHERE = [
-    ((0.0, 0.0, 0.0), "w is zero"),
-    ((0.0, 0.0, float("nan")), "w is NaN"),
-    ((0.0, 0.0, float("inf")), "all points coincide"),
-    ((0.0, 0.0, 1e-300), "points are too far away"),
-    ((1e-9, 0.0, 0.0), "points are far away, and one is at infinity"),
-    ((-0.25, 0.0, 1.0), "w is zero in a column, and negative behind it"),
-]
+# The last row of a homography.
+NOWHERE = {
+    "w is zero": (0.0, 0.0, 0.0),
+    "w is NaN": (0.0, 0.0, float("nan")),
+    "all points coincide": (0.0, 0.0, float("inf")),
+    "points are too far away": (0.0, 0.0, 1e-300),
+    "points are far away, and one is at infinity": (1e-9, 0.0, 0.0),
+    "w is zero in a column, and negative behind it": (-0.25, 0.0, 1.0),
+}
 
 
 @pytest.mark.parametrize("padding", PADDINGS)
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-@pytest.mark.parametrize(("last_row", "_why"), NOWHERE)
+@pytest.mark.parametrize("last_row", NOWHERE.values(), ids=NOWHERE)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.uint8], ids=str)
 def test_points_at_infinity_are_filled_and_the_others_are_not_affected(
-    geometry: Loaded, padding: str, interpolation: str, last_row: tuple[float, ...], _why: str, dtype: torch.dtype
+    geometry: Loaded, padding: str, interpolation: str, last_row: tuple[float, ...], dtype: torch.dtype
 ) -> None:
     start = (1.0, 0.1, 0.4, 0.2, 0.9, 1.3, *last_row)
     call = Call(1, 1, 9, 11, 7, 200, start, several=False, interpolation=interpolation, padding=padding, fill=7.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import re
 import shutil
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     from tests.integration.conftest import BuildOnce, Shipped
 
+    # Runs the host in a way that the fixture of this type describes.
+    Run = Callable[..., subprocess.CompletedProcess[str]]
+
 ROOT = Path(__file__).parents[3]
 HOST = ROOT / "src/opwright/host/cpp"
 TORCH = Path(torch.__file__).parent
@@ -34,10 +38,15 @@ CODES = {
     )
 }
 
+# Inputs of the model, and a request whose files contain them.
+IMAGE = np.linspace(-1, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)
+SHIFT = np.array([0.5, 0, -0.5], dtype=np.float32)
+REQUEST = '{"inputs": {"image": "image.npy", "shift": "shift.npy"}}'
+
 
 @dataclass(frozen=True)
-class Refusal:
-    """Why the host refused: the name of its exit code, and its error line."""
+class Outcome:
+    """What the host did with a bundle: `loaded`, or the name of its exit code and its error line."""
 
     code: str
     message: str
@@ -78,6 +87,12 @@ class Bundle:
         facts = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         self.say(lambda manifest: manifest["files"].update({name: facts}))
 
+    def put_model(self, model: torch.nn.Module) -> None:
+        """Replace the TorchScript model."""
+        buffer = io.BytesIO()
+        torch.jit.save(torch.jit.script(model), buffer)
+        self.put("model.pt", buffer.getvalue())
+
     def remove(self, name: str) -> None:
         """Remove a file, any folders left empty, and its entry in the manifest."""
         path = self.path / name
@@ -103,7 +118,7 @@ class Host(Protocol):
 class Refused(Protocol):
     """Runs the host's program, which must refuse in one line. Verifies the bundle by default."""
 
-    def __call__(self, bundle: Bundle | Path, *words: str | Path) -> Refusal: ...
+    def __call__(self, bundle: Bundle | Path, *words: str | Path) -> Outcome: ...
 
 
 class Compiled(Protocol):
@@ -113,9 +128,9 @@ class Compiled(Protocol):
 
 
 class Loads(Protocol):
-    """Loads a bundle in a process that loads many. Returns None, or why it was refused."""
+    """Loads a bundle in a process that loads many."""
 
-    def __call__(self, folder: Path) -> Refusal | None: ...
+    def __call__(self, folder: Path) -> Outcome: ...
 
 
 @pytest.fixture(scope="session")
@@ -128,6 +143,12 @@ def torchscript(shipped: Shipped) -> Path:
 def aoti(shipped: Shipped) -> Path:
     """The same model as a package."""
     return shipped("blended", "aoti")
+
+
+@pytest.fixture(params=["torchscript", "aoti"])
+def any_bundle(request: pytest.FixtureRequest) -> Path:
+    folder: Path = request.getfixturevalue(request.param)
+    return folder
 
 
 @pytest.fixture
@@ -147,13 +168,17 @@ def files(tmp_path: Path) -> Path:
     """A folder with inputs that fit the bundle: image.npy, shift.npy, both.npz and photo.jpg."""
     folder = tmp_path / "inputs"
     folder.mkdir()
-    image = np.linspace(-1, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)
-    shift = np.array([0.5, 0, -0.5], dtype=np.float32)
-    np.save(folder / "image.npy", image)
-    np.save(folder / "shift.npy", shift)
-    np.savez(folder / "both.npz", image=image, shift=shift)
+    np.save(folder / "image.npy", IMAGE)
+    np.save(folder / "shift.npy", SHIFT)
+    np.savez(folder / "both.npz", image=IMAGE, shift=SHIFT)
     Image.linear_gradient("L").resize((24, 20)).convert("RGB").save(folder / "photo.jpg")
     return folder
+
+
+@pytest.fixture
+def fitting(files: Path) -> list[str]:
+    """Arguments with inputs that fit the model."""
+    return [f"--input=image={files}/image.npy", f"--input=shift={files}/shift.npy"]
 
 
 @pytest.fixture(scope="session")
@@ -179,11 +204,11 @@ def host(program: Path) -> Host:
 
 @pytest.fixture(scope="session")
 def refused(host: Host) -> Refused:
-    def refused(bundle: Bundle | Path, *words: str | Path) -> Refusal:
+    def refused(bundle: Bundle | Path, *words: str | Path) -> Outcome:
         done = host(bundle.path if isinstance(bundle, Bundle) else bundle, *(words or ("--verify",)))
         line = re.fullmatch(r"host: ([^\n]+)\n", done.stderr)
         assert line, done.stderr
-        return Refusal(CODES[done.returncode], line[1])
+        return Outcome(CODES[done.returncode], line[1])
 
     return refused
 
@@ -234,11 +259,12 @@ def loads(loads_program: Path) -> Iterator[Loads]:
         assert asked
         assert answered
 
-        def loads(folder: Path) -> Refusal | None:
+        def loads(folder: Path) -> Outcome:
             print(folder, file=asked, flush=True)
             answer = answered.readline().removesuffix("\n")
             assert answer, "the process has ended"
-            return None if answer == "loaded" else Refusal(*answer.split(" ", 1))
+            code, _, message = answer.partition(" ")
+            return Outcome(code, message)
 
         yield loads
         asked.close()

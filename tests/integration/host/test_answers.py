@@ -11,29 +11,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from tests.integration.host.conftest import IMAGE, REQUEST, SHIFT
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tests.integration.host.conftest import Host, Refused
 
 
-@pytest.fixture
-def fitting(files: Path) -> list[str]:
-    """Arguments with inputs that fit the model."""
-    return [f"--input=image={files}/image.npy", f"--input=shift={files}/shift.npy"]
-
-
-@pytest.mark.parametrize("form", ["torchscript", "aoti"])
 def test_nan_and_infinities_are_passed_through(
-    host: Host, request: pytest.FixtureRequest, files: Path, fitting: list[str], tmp_path: Path, form: str
+    host: Host, any_bundle: Path, files: Path, fitting: list[str], tmp_path: Path
 ) -> None:
-    image = np.load(files / "image.npy")
+    image = IMAGE.copy()
     image[0, :, 2, 3:6] = (np.nan, np.inf, -np.inf)
     np.save(files / "image.npy", image)
-    done = host(request.getfixturevalue(form), *fitting, "--output", tmp_path / "out.npz")
+    done = host(any_bundle, *fitting, "--output", tmp_path / "out.npz")
     assert (done.returncode, done.stderr) == (0, "")
     with np.load(tmp_path / "out.npz") as outputs:
-        expected = image * np.float32(0.5) + np.float32(0.25) + np.load(files / "shift.npy")[:, None, None]
+        expected = image * np.float32(0.5) + np.float32(0.25) + SHIFT[:, None, None]
         np.testing.assert_array_equal(outputs["output_0"], expected)
         assert np.isnan(outputs["output_1"]).all()
 
@@ -44,10 +39,9 @@ def test_unwritable_outputs_are_reported_and_leave_no_partial_files(
     (tmp_path / "folder.npz").mkdir()
     (tmp_path / "file").touch()
     before = sorted(tmp_path.rglob("*"))
+    not_writable = "cannot be written: does its folder exist, and is it writable?"
     for name, code, message in (
-        ("missing/out.npz", "output_unwritable", "cannot be written: does its folder exist, and is it writable?"),
-        ("file/out.npz", "output_unwritable", "cannot be written: does its folder exist, and is it writable?"),
-        ("folder.npz", "output_unwritable", "cannot be written: does its folder exist, and is it writable?"),
+        *((name, "output_unwritable", not_writable) for name in ("missing/out.npz", "file/out.npz", "folder.npz")),
         ("out.npy", "output_unwritable", "can hold only one array, but the model returns 2: pass an .npz file"),
         ("out.txt", "usage", "must end in .npz or .npy"),
     ):
@@ -63,10 +57,9 @@ def test_a_full_disk_on_standard_output_is_reported(torchscript: Path, fitting: 
         assert done.stderr.decode().endswith(" cannot be written: is the disk full?\n")
 
 
-GOOD = '{"inputs": {"image": "image.npy", "shift": "shift.npy"}}'
 # A line, and the kind of error that answers it. The first bad line takes longer than those after it.
 LINES = [
-    (GOOD, ""),
+    (REQUEST, ""),
     (" ", None),
     ('{"inputs": {"image": "image.npy", "shift": "shift.npy"}, "output": "missing/out.npz"}', "output_unwritable"),
     ("{", "input_unreadable"),
@@ -102,7 +95,7 @@ def test_each_line_of_a_list_is_answered_and_the_first_error_sets_the_exit_code(
 def test_a_list_is_read_from_standard_input(
     host: Host, torchscript: Path, files: Path, codes: Mapping[str, int]
 ) -> None:
-    good = GOOD.replace(': "', f': "{files}/')
+    good = REQUEST.replace(': "', f': "{files}/')
     done = host(torchscript, "--requests", "-", stdin=f"{good}\n{{}}\n")
     assert done.returncode == codes["input_unreadable"]
     assert done.stderr == (
@@ -139,10 +132,10 @@ def test_wrong_usage_is_reported_before_any_file_is_read(host: Host, what: str) 
 
 
 def test_the_error_of_a_single_request_is_also_json(
-    host: Host, torchscript: Path, files: Path, codes: Mapping[str, int]
+    host: Host, torchscript: Path, files: Path, fitting: list[str], codes: Mapping[str, int]
 ) -> None:
-    words = (torchscript, f"--input=image={files}/shift.npy", f"--input=shift={files}/shift.npy")
-    done = host(*words, "--json", "-")
+    np.save(files / "image.npy", SHIFT)
+    done = host(torchscript, *fitting, "--json", "-")
     message = "the input image has 1 dimensions, (3); expected 4, (1..4, 3, 8..32, 8..32)"
     assert done.returncode == codes["input_rank"]
     assert done.stderr == f"host: {message}\n"

@@ -33,10 +33,8 @@ def test_a_folder_that_is_not_a_bundle_is_refused(loads: Loads, tmp_path: Path) 
     (tmp_path / "empty").mkdir()
     for name, why in (("nothing", "does not exist"), ("file", "is not a folder")):
         refusal = loads(tmp_path / name)
-        assert refusal
         assert (refusal.code, refusal.message) == ("bundle_missing", f"the bundle {tmp_path / name} {why}; {NOWHERE}")
     refusal = loads(tmp_path / "empty")
-    assert refusal
     assert refusal.code == "bundle_missing"
     assert refusal.message.startswith("manifest.json of the bundle")
 
@@ -45,7 +43,6 @@ def test_a_folder_that_is_not_a_bundle_is_refused(loads: Loads, tmp_path: Path) 
 def test_a_missing_file_is_named(loads: Loads, bundle: Bundle, name: str) -> None:
     (bundle.path / name).unlink()
     refusal = loads(bundle.path)
-    assert refusal
     assert refusal.code == ("bundle_missing" if name == "manifest.json" else "file_missing")
     assert refusal.message.startswith(f"{name} of the bundle {bundle.path} is missing")
 
@@ -58,7 +55,6 @@ def test_a_file_that_is_not_in_the_manifest_is_named(loads: Loads, bundle: Bundl
     else:
         extra.touch()
     refusal = loads(bundle.path)
-    assert refusal
     assert refusal.code == "file_unexpected"
     assert refusal.message.startswith(f"{name.rstrip('/')} of the bundle {bundle.path} is not in its manifest")
 
@@ -73,11 +69,10 @@ def test_a_flipped_bit_anywhere_is_detected(loads: Loads, bundle: Bundle) -> Non
             changed[place] ^= 1 << draw.randrange(8)
             path.write_bytes(changed)
             refusal = loads(bundle.path)
-            assert refusal, f"byte {place} of {path.name}"
-            assert refusal.code == "file_changed", (place, refusal)
+            assert refusal.code == "file_changed", (path.name, place)
             assert ". Copy the bundle again" in refusal.message
         path.write_bytes(content)
-    assert loads(bundle.path) is None
+    assert loads(bundle.path).code == "loaded"
 
 
 def test_truncated_files_are_detected(loads: Loads, bundle: Bundle) -> None:
@@ -86,18 +81,16 @@ def test_truncated_files_are_detected(loads: Loads, bundle: Bundle) -> None:
         for size in (0, len(content) // 2, len(content) - 1):
             path.write_bytes(content[:size])
             refusal = loads(bundle.path)
-            assert refusal, f"{size} bytes of {path.name}"
-            assert refusal.code == "file_changed"
+            assert refusal.code == "file_changed", (path.name, size)
             if not path.name.startswith("manifest"):
                 assert f"has {size} bytes; expected {len(content)}" in refusal.message
         path.write_bytes(content)
-    assert loads(bundle.path) is None
+    assert loads(bundle.path).code == "loaded"
 
 
 def test_a_wrong_digest_is_detected(loads: Loads, bundle: Bundle) -> None:
     bundle.say(lambda manifest: manifest["files"]["model.pt"].update(sha256="0" * 64))
     refusal = loads(bundle.path)
-    assert refusal
     assert refusal.code == "file_changed"
     assert refusal.message.startswith(f"model.pt of the bundle {bundle.path} has the SHA-256 ")
     assert "; expected 000000000000...: it changed after the bundle was shipped" in refusal.message
@@ -120,8 +113,7 @@ def test_a_path_outside_the_folder_is_refused(loads: Loads, bundle: Bundle, path
         bundle.write(original)
         bundle.say(change)
         refusal = loads(bundle.path)
-        assert refusal, place
-        assert refusal.code == "path_outside"
+        assert refusal.code == "path_outside", place
         assert refusal.message.startswith(f"manifest.json names the path '{path}' at {place}")
         assert refusal.message.endswith("; expected one inside the bundle, such as lib/ops.so")
 
@@ -132,7 +124,6 @@ def test_a_link_to_the_right_content_is_refused(loads: Loads, bundle: Bundle, na
     (bundle.path / name).rename(moved)
     (bundle.path / name).symlink_to(moved)
     refusal = loads(bundle.path)
-    assert refusal
     assert refusal.code == "path_outside"
     assert refusal.message == f"{name} of the bundle {bundle.path} is a link; expected a regular file"
 
@@ -141,7 +132,6 @@ def test_a_link_to_the_right_content_is_refused(loads: Loads, bundle: Bundle, na
 def test_an_unlisted_link_is_refused(loads: Loads, bundle: Bundle, target: str) -> None:
     (bundle.path / "lib" / "link").symlink_to(target)
     refusal = loads(bundle.path)
-    assert refusal
     assert refusal.code == "path_outside"
     assert refusal.message.startswith("lib/link of the bundle")
 
@@ -151,7 +141,6 @@ def test_a_pipe_instead_of_a_file_is_refused_without_reading_it(loads: Loads, bu
         (bundle.path / name).unlink()
         os.mkfifo(bundle.path / name)
         refusal = loads(bundle.path)
-        assert refusal
         assert refusal.code == code
 
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.host.conftest import REQUEST
 from tests.integration.host.shims import compile_c
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.integration.host.conftest import Bundle
+    from tests.integration.host.conftest import Bundle, Refused, Run
 
 # An environment variable selects what the operator does, so that one library serves all tests.
 SOURCE = """
@@ -26,6 +27,7 @@ SOURCE = """
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 using opwright::Tensor;
@@ -68,7 +70,6 @@ struct Opened { Opened() { if (const char* how = getenv("TEST_OPEN")) act(how); 
 OPWRIGHT_LIBRARY(blended, m) { m.def("blend(Tensor x, float scale=2.0, float offset=1.0) -> Tensor"); }
 OPWRIGHT_IMPL(blended, CPU, m) { m.impl("blend", OPWRIGHT_FN(blend)); }
 """
-SOURCE = SOURCE.replace("#include <unistd.h>", "#include <sys/wait.h>\n#include <unistd.h>")
 OPERATOR = "in the operator blended::blend, while it computed "
 
 
@@ -79,10 +80,9 @@ def ending(bundle: Bundle, compile_library: Callable[..., Path]) -> Bundle:
 
 
 @pytest.fixture
-def run(program: Path, ending: Bundle, files: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def run(program: Path, ending: Bundle, files: Path) -> Run:
     """Run a list of two requests; its first line is computed first."""
-    line = '{"inputs": {"image": "image.npy", "shift": "shift.npy"}}\n'
-    (files / "list").write_text(line * 2)
+    (files / "list").write_text(f"{REQUEST}\n" * 2)
 
     def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         command: list[str | Path] = [program, ending.path, "--requests", files / "list", "--warm-up", "0", *words]
@@ -94,7 +94,7 @@ def run(program: Path, ending: Bundle, files: Path) -> Callable[..., subprocess.
 
 @pytest.mark.parametrize("how", ["exit", "_exit", "_Exit", "quick_exit"])
 def test_an_operator_that_calls_exit_is_reported_by_name(
-    run: Callable[..., subprocess.CompletedProcess[str]], files: Path, codes: dict[str, int], how: str
+    run: Run, files: Path, codes: dict[str, int], how: str
 ) -> None:
     done = run("--json", TEST_END=how)
     called = "_exit" if how.startswith("_") else "exit"
@@ -106,7 +106,7 @@ def test_an_operator_that_calls_exit_is_reported_by_name(
 
 @pytest.mark.parametrize("how", ["exit", "_exit"])
 def test_a_library_that_calls_exit_while_being_opened_is_refused(
-    run: Callable[..., subprocess.CompletedProcess[str]], ending: Bundle, codes: dict[str, int], how: str
+    run: Run, ending: Bundle, codes: dict[str, int], how: str
 ) -> None:
     done = run("--json", TEST_OPEN=how)
     assert done.returncode == codes["library_refused"]
@@ -126,7 +126,7 @@ def test_a_library_that_calls_exit_while_being_opened_is_refused(
 )
 @pytest.mark.parametrize("runners", ["1", "2"])
 def test_a_crashing_operator_is_named_and_the_exit_status_is_the_signal(
-    run: Callable[..., subprocess.CompletedProcess[str]], how: str, number: int, words: str, runners: str
+    run: Run, how: str, number: int, words: str, runners: str
 ) -> None:
     done = run("--json", "--runners", runners, TEST_END=how)
     assert done.returncode == -number
@@ -137,7 +137,7 @@ def test_a_crashing_operator_is_named_and_the_exit_status_is_the_signal(
 
 @pytest.mark.parametrize(("how", "number"), [("thread", signal.SIGSEGV), ("throw", signal.SIGABRT)])
 def test_a_crash_in_a_thread_of_an_operator_is_attributed_to_the_operator(
-    run: Callable[..., subprocess.CompletedProcess[str]], files: Path, how: str, number: int
+    run: Run, files: Path, how: str, number: int
 ) -> None:
     done = run(TEST_END=how)
     assert done.returncode == -number
@@ -145,9 +145,7 @@ def test_a_crash_in_a_thread_of_an_operator_is_attributed_to_the_operator(
     assert line.endswith(f", in a separate thread, {OPERATOR}line 1 of {files}/list")
 
 
-def test_a_crash_while_opening_a_library_names_the_library(
-    run: Callable[..., subprocess.CompletedProcess[str]], ending: Bundle
-) -> None:
+def test_a_crash_while_opening_a_library_names_the_library(run: Run, ending: Bundle) -> None:
     done = run(TEST_OPEN="segfault")
     assert done.returncode == -signal.SIGSEGV
     assert done.stderr.endswith(f", while it opened the library {ending.path}/lib/blended.so\n")
@@ -164,60 +162,40 @@ def test_a_crash_while_verifying_a_bundle_is_attributed_to_its_goldens(
     assert json.loads(done.stdout) == {"error": error}
 
 
-def test_a_forked_child_of_an_operator_may_exit_silently(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_a_forked_child_of_an_operator_may_exit_silently(run: Run) -> None:
     done = run("--json", TEST_END="fork")
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 3
 
 
-def test_the_output_of_an_operator_is_not_mixed_into_json(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_the_output_of_an_operator_is_not_mixed_into_json(run: Run) -> None:
     done = run("--json", TEST_END="print")
-    assert [min(json.loads(line)) for line in done.stdout.splitlines()] == [
-        "outputs",
-        "outputs",
-        "first_result_seconds",
-    ]
+    keys = [min(json.loads(line)) for line in done.stdout.splitlines()]
+    assert keys == ["outputs", "outputs", "first_result_seconds"]
     assert done.stderr.count("printed by an operator\nwritten\n") == 4
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_files_do_not_replace_a_closed_standard_stream(
-    program: Path, torchscript: Path, files: Path, closed: str, codes: dict[str, int]
+    program: Path, torchscript: Path, files: Path, fitting: list[str], closed: str, codes: dict[str, int]
 ) -> None:
-    command: list[str | Path] = [
-        program,
-        torchscript,
-        "-i",
-        files / "image.npy",
-        "-i",
-        files / "shift.npy",
-        "--json",
-        files / "out.json",
-    ]
-    command += ["--output", files / "out.npz"]
-    done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *command], capture_output=True, text=True, check=False)
-    assert [min(json.loads(line)) for line in (files / "out.json").read_text().splitlines()[:2]] == [
-        "outputs",
-        "first_result_seconds",
-    ]
+    words = [*fitting, "--json", f"{files}/out.json", "--output", f"{files}/out.npz"]
+    command: list[str | Path] = ["sh", "-c", f'"$@" {closed}', "sh", program, torchscript, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    answer, figures = (files / "out.json").read_text().splitlines()[:2]
+    assert (min(json.loads(answer)), min(json.loads(figures))) == ("outputs", "first_result_seconds")
     assert (files / "out.npz").read_bytes().startswith(b"PK")
     assert done.returncode == (codes["output_unwritable"] if ">&-" in closed.replace("2>&-", "") else 0)
 
 
 def test_json_to_a_closed_standard_output_is_an_error(program: Path, torchscript: Path, codes: dict[str, int]) -> None:
-    done = subprocess.run(
-        ["sh", "-c", '"$@" >&-', "sh", program, torchscript, "--verify", "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command: list[str | Path] = ["sh", "-c", '"$@" >&-', "sh", program, torchscript, "--verify", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == codes["output_unwritable"]
     assert done.stderr == "host: standard output cannot be written: is the disk full?\n"
 
 
-def test_a_constructor_does_not_run_if_a_digest_is_wrong(
-    program: Path, bundle: Bundle, tmp_path: Path, codes: dict[str, int]
-) -> None:
+def test_a_constructor_does_not_run_if_a_digest_is_wrong(refused: Refused, bundle: Bundle, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     source = f'#include <stdio.h>\n__attribute__((constructor)) void run(void) {{ fclose(fopen("{canary}", "w")); }}'
     compile_c(tmp_path / "evil.so", source)
@@ -226,23 +204,21 @@ def test_a_constructor_does_not_run_if_a_digest_is_wrong(
         bundle.add_library(place, bytes(len(evil)), namespaces=["second"], operators=[])
         (bundle.path / place).write_bytes(evil)
         for words in (["--verify"], ["-i", "nothing.npy"]):
-            done = subprocess.run([program, bundle.path, *words], capture_output=True, text=True, check=False)
-            assert done.returncode == codes["file_changed"], done.stderr
-            assert done.stderr.startswith(f"host: {place} of the bundle {bundle.path} has the SHA-256 ")
+            refusal = refused(bundle, *words)
+            assert refusal.code == "file_changed"
+            assert refusal.message.startswith(f"{place} of the bundle {bundle.path} has the SHA-256 ")
             assert not canary.exists()
         bundle.remove(place)
         bundle.say(lambda manifest: manifest["libraries"].pop())
 
 
 @pytest.mark.parametrize("place", ["host/model.pt", "host/lib/libneeded.so"])
-def test_files_in_host_are_checked_before_a_library_may_need_them(
-    program: Path, bundle: Bundle, codes: dict[str, int], place: str
-) -> None:
+def test_files_in_host_are_checked_before_a_library_may_need_them(refused: Refused, bundle: Bundle, place: str) -> None:
     content = (bundle.path / "model.pt").read_bytes()
     bundle.put(place, content)
     if place.endswith(".pt"):
         bundle.say(lambda manifest: manifest["model"].update(file=place))
     (bundle.path / place).write_bytes(content[:-1] + b"\1")
-    done = subprocess.run([program, bundle.path, "-i", "nothing.npy"], capture_output=True, text=True, check=False)
-    assert done.returncode == codes["file_changed"]
-    assert done.stderr.startswith(f"host: {place} of the bundle {bundle.path} has the SHA-256 ")
+    refusal = refused(bundle, "-i", "nothing.npy")
+    assert refusal.code == "file_changed"
+    assert refusal.message.startswith(f"{place} of the bundle {bundle.path} has the SHA-256 ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -10,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import torch
 from torch import Tensor, nn
 
+from tests.integration.host.conftest import REQUEST
 from tests.integration.host.shims import FEW_THREADS, compile_c
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.integration.conftest import BuildOnce
     from tests.integration.host.conftest import Bundle, Host, Refused
 
 
@@ -50,9 +48,7 @@ KINDS = ("plain", "sparse", "compressed", "expanded", "flat", "double", "short")
 
 @pytest.fixture
 def odd(bundle: Bundle) -> Bundle:
-    buffer = io.BytesIO()
-    torch.jit.save(torch.jit.script(Odd()), buffer)
-    bundle.put("model.pt", buffer.getvalue())
+    bundle.put_model(Odd())
     bundle.say(lambda manifest: manifest.update(outputs=[{"name": "odd", "dtype": "float32", "dims": [3, None]}]))
     return bundle
 
@@ -90,9 +86,10 @@ def test_an_unwritable_answer_is_an_error_of_its_request_only(
     answers, code = ask("--runners", runners, "--top-k", "2")
     assert [place["index"] for place in answers.pop("plain")["outputs"][0]["top"][0]] == [7, 6]
     assert code == codes["output_unwritable"]
+    sparse = ("output_unwritable", "a sparse output cannot be written: NumPy has no sparse arrays")
     expected = {
-        "sparse": ("output_unwritable", "a sparse output cannot be written: NumPy has no sparse arrays"),
-        "compressed": ("output_unwritable", "a sparse output cannot be written: NumPy has no sparse arrays"),
+        "sparse": sparse,
+        "compressed": sparse,
         "expanded": ("output_unwritable", "expanded-0.npz cannot be written: "),
         "flat": ("run_failed", "the output odd has the shape (24); expected (3, 0..), as in the manifest"),
         "double": ("run_failed", "the output odd has the dtype float64; expected float32"),
@@ -140,30 +137,17 @@ def test_a_bundle_without_goldens_fails_verification(refused: Refused, bundle: B
 
 
 @pytest.fixture(scope="session")
-def few_threads(build_once: BuildOnce) -> Path:
-    def make(folder: Path) -> None:
-        compile_c(folder / "shim.so", FEW_THREADS)
-
-    return build_once("few_threads", make) / "shim.so"
+def few_threads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_c(tmp_path_factory.mktemp("shim") / "few_threads.so", FEW_THREADS)
 
 
 @pytest.mark.parametrize("given", [0, 1, 5])
 def test_every_request_is_answered_if_the_system_is_out_of_threads(
     program: Path, torchscript: Path, files: Path, few_threads: Path, given: int
 ) -> None:
-    line = '{"inputs": {"image": "image.npy", "shift": "shift.npy"}}\n'
-    (files / "list").write_text(line * 40)
-    command: list[str | Path] = [
-        program,
-        torchscript,
-        "--requests",
-        files / "list",
-        "--json",
-        "--runners",
-        "4096",
-        "--threads",
-        "1",
-    ]
+    (files / "list").write_text(f"{REQUEST}\n" * 40)
+    words = ("--json", "--runners", "4096", "--threads", "1")
+    command: list[str | Path] = [program, torchscript, "--requests", files / "list", *words]
     environment = {**os.environ, "LD_PRELOAD": str(few_threads), "SHIM_THREADS": str(given)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr

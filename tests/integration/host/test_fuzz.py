@@ -22,7 +22,6 @@ pytestmark = pytest.mark.sample(of="long", by="file")
 
 # The number of mutations per target, chosen so that each target takes a few seconds.
 MUTATIONS = {"manifest": 3000, "npy": 4000, "npz": 1000, "picture": 3000, "request_list": 500, "options": 500}
-
 MUTATIONS |= {"golden": 300, "model": 300, "package": 150, "bundle": 200, "stream": 2000}
 # The outcomes that must occur for each target.
 EXPECTED = {
@@ -38,8 +37,6 @@ EXPECTED = {
     "package": {"model_invalid"},
     "bundle": {"accepted", "usage", "manifest_invalid", "file_missing", "file_changed", "golden_differs"},
 }
-
-
 if platform.machine() != "x86_64":  # the bundles in the corpus were shipped for x86_64
     EXPECTED["bundle"].remove("accepted")
 

@@ -12,21 +12,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.integration.host.conftest import IMAGE, SHIFT
+from tests.integration.host.streams import npy
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from tests.integration.host.conftest import Bundle, Host, Refused
 
-IMAGE = np.linspace(-1, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)
-SHIFT = np.array([0.5, 0, -0.5], dtype=np.float32)
 SHAPE = "(1..4, 3, 8..32, 8..32)"
-
-
-def npy(array: Any) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array, allow_pickle=True)
-    return file.getvalue()
 
 
 def npy_that_says(header: str, data: bytes = b"", version: bytes = b"\1\0") -> bytes:
@@ -63,20 +58,17 @@ class Asked:
 
 @pytest.fixture
 def ask(host: Host, torchscript: Path, tmp_path: Path) -> Callable[..., Asked]:
-    """Write the inputs given as bytes to files, and run all lines of a list in one process."""
+    """Write the inputs of requests to files, and run all requests in one process."""
 
-    def ask(lines: list[str | dict[str, bytes]], *words: str) -> Asked:
+    def ask(requests: list[dict[str, bytes]]) -> Asked:
         texts = []
-        for number, line in enumerate(lines):
-            if isinstance(line, str):
-                texts.append(line)
-                continue
-            files = {name: f"{number}-{place}" for place, name in enumerate(line)}
+        for number, request in enumerate(requests):
+            files = {name: f"{number}-{place}" for place, name in enumerate(request)}
             for name, file in files.items():
-                (tmp_path / file).write_bytes(line[name])
+                (tmp_path / file).write_bytes(request[name])
             texts.append(json.dumps({"inputs": files}))
         (tmp_path / "list").write_text("\n".join(texts))
-        done = host(torchscript, "--requests", tmp_path / "list", "--json", "-", "--warm-up", "0", *words)
+        done = host(torchscript, "--requests", tmp_path / "list", "--json", "-", "--warm-up", "0")
         *answers, figures = map(json.loads, done.stdout.splitlines())
         assert figures["runs"] == sum("outputs" in answer for answer in answers)
         return Asked(answers, done.stderr.splitlines(), done.returncode)
@@ -109,11 +101,7 @@ UNFIT: dict[str, tuple[dict[str, bytes], str, str]] = {
     ),
     "int64": (given(shift=np.arange(3)), "input_dtype", "the input shift has the dtype int64; expected float32"),
     "bool": (given(IMAGE > 0), "input_dtype", "the input image has the dtype bool; expected float32"),
-    "no batch": (
-        given(IMAGE[0]),
-        "input_rank",
-        f"the input image has 3 dimensions, (3, 8, 8); expected 4, {SHAPE}",
-    ),
+    "no batch": (given(IMAGE[0]), "input_rank", f"the input image has 3 dimensions, (3, 8, 8); expected 4, {SHAPE}"),
     "a number": (given(shift=of_zeros()), "input_rank", "the input shift has 0 dimensions, (); expected 1, (3)"),
     "an empty batch": (
         given(of_zeros(0, 3, 8, 8)),
@@ -236,6 +224,7 @@ ARCHIVES: dict[str, tuple[bytes, str, str]] = {
         "input_unreadable",
         "it contains 'image' twice",
     ),
+    "with a NUL": (npz(*BOTH).replace(b"image.npy", b"image\0npy"), "input_unreadable", "a name in it contains a NUL"),
     "of one too many": (
         npz(*BOTH, ("more.npy", npy(SHIFT))),
         "input_unknown",

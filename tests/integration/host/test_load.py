@@ -22,12 +22,6 @@ RUNS = 10_000
 GROWTH = 2 * 2**20
 
 
-@pytest.fixture(params=["torchscript", "aoti"])
-def any_bundle(request: pytest.FixtureRequest) -> Path:
-    folder: Path = request.getfixturevalue(request.param)
-    return folder
-
-
 def _answers(host: Host, *words: str | Path) -> list[Any]:
     done = host(*words, "--json", "-")
     assert (done.returncode, done.stderr) == (0, "")
@@ -54,9 +48,9 @@ def test_eight_threads_get_the_same_bits_as_one(host: Host, any_bundle: Path, fi
         assert (files / f"eight-{number}.npz").read_bytes() == (files / f"one-{number}.npz").read_bytes()
 
 
-def test_memory_does_not_grow(host: Host, any_bundle: Path, files: Path) -> None:
-    words = (f"--input=image={files}/image.npy", f"--input=shift={files}/shift.npy", "--threads", "1")
-    _, figures = _answers(host, any_bundle, *words, "--repeat", str(RUNS), "--warm-up", "100")
+def test_memory_does_not_grow(host: Host, any_bundle: Path, fitting: list[str]) -> None:
+    words = ("--threads", "1", "--repeat", str(RUNS), "--warm-up", "100")
+    _, figures = _answers(host, any_bundle, *fitting, *words)
     assert figures["runs"] == RUNS
     assert figures["resident_bytes_before"] > 2**20
     assert figures["resident_bytes_after"] - figures["resident_bytes_before"] < GROWTH

@@ -22,12 +22,6 @@ def load_effects(compiled: Compiled) -> Path:
     return compiled("load_effects", ["tests/load_effects.cpp"], "-I", installed / "include", *library)
 
 
-@pytest.fixture(params=["torchscript", "aoti"])
-def any_bundle(request: pytest.FixtureRequest) -> Path:
-    folder: Path = request.getfixturevalue(request.param)
-    return folder
-
-
 def _effects(program: Path, *words: str | Path, **variables: str) -> str:
     environment = {**os.environ, **variables}
     done = subprocess.run([program, *words], capture_output=True, text=True, env=environment, check=False)

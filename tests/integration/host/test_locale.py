@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,8 @@ SCHEMA = (
 )
 SOURCE = f"""
 #include <opwright/op.h>
-OPWRIGHT_LIBRARY(numbered, m) {{ m.def({SCHEMA!r}); }}
-""".replace(repr(SCHEMA), '"' + SCHEMA.replace('"', '\\"') + '"')
+OPWRIGHT_LIBRARY(numbered, m) {{ m.def({json.dumps(SCHEMA)}); }}
+"""
 
 
 def _loaded(program: Path, bundle: Bundle, *words: str) -> str:

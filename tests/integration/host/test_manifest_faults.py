@@ -33,100 +33,70 @@ def test_a_file_that_is_not_a_manifest_is_refused(loads: Loads, bundle: Bundle, 
     text, why = NOT_MANIFESTS[what]
     bundle.write(text)
     refusal = loads(bundle.path)
-    assert refusal
     assert refusal.code == "manifest_invalid"
     assert why in refusal.message
     assert len(refusal.message) < 400
 
 
-WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
-    "another key": (lambda manifest: manifest.update(author="x"), '"author" is unknown'),
-    "a key too few": (lambda manifest: manifest["model"].pop("kind"), '"kind" is missing in model'),
-    "another kind": (
-        lambda manifest: manifest["model"].update(kind="onnx"),
-        'model.kind is "onnx"; expected "torchscript" or "aoti"',
-    ),
-    "no release": (
-        lambda manifest: manifest["torch"].update(oldest="2"),
-        'torch.oldest is "2"; expected a release such as "2.13"',
-    ),
-    "no compute capability": (
-        lambda manifest: manifest.update(cuda={"architectures": ["9.0", "9.0+PTX", "90"]}),
-        'cuda.architectures[2] is "90"; expected a compute capability such as "9.0" or "9.0+PTX"',
-    ),
-    "an end before the start": (
-        lambda manifest: manifest["torch"].update(newest="1.0"),
-        'torch.newest is "1.0"; expected null, or a release no older than oldest',
-    ),
-    "a size below zero": (
-        lambda manifest: manifest["inputs"][1].update(dims=[-3]),
-        "inputs[1].dims[0] is -3; expected an integer of at least 0",
-    ),
-    "a size that is too large": (
-        lambda manifest: manifest["inputs"][1].update(dims=[2**63]),
-        "inputs[1].dims[0] is 9223372036854775808; expected an integer of at least 0",
-    ),
-    "a range without sizes": (
-        lambda manifest: manifest["inputs"][1].update(dims=[{"min": 3, "max": 2}]),
-        "inputs[1].dims[0].max is 2; expected an integer of at least 3",
-    ),
-    "an unknown dtype": (
-        lambda manifest: manifest["inputs"][1].update(dtype="float31"),
-        'the input shift has the dtype "float31", which this PyTorch does not support',
-    ),
-    "two inputs with the same name": (
-        lambda manifest: manifest["inputs"][1].update(name="image"),
-        "expected entries with distinct names",
-    ),
-    "an equal dimension of no input": (
-        lambda manifest: manifest.update(equal_dims=[[{"input": "picture", "dim": 0}]]),
-        'equal_dims[0][0].input is "picture"; expected the name of an input',
-    ),
-    "an equal dimension beyond the last": (
-        lambda manifest: manifest.update(equal_dims=[[{"input": "shift", "dim": 1}]]),
-        "equal_dims[0][0].dim is 1; expected a dimension of that input",
-    ),
-    "lines in a name": (
-        lambda manifest: manifest["inputs"][1].update(name="a\nb"),
-        'inputs[1].name is "a\\nb"; expected text of 1 to 255 bytes without control characters',
-    ),
-    "control characters of the second kind in a name": (
-        lambda manifest: manifest["inputs"][1].update(name="a\x9b2J"),
-        "expected text of 1 to 255 bytes without control characters",
-    ),
-    "a range as the size of an output": (
-        lambda manifest: manifest["outputs"][0].update(dims=[{"min": 1, "max": 2}]),
-        'outputs[0].dims[0] is {"max":2,"min":1}; expected an integer of at least 0',
-    ),
-    "a host program outside of host/": (
-        lambda manifest: manifest.update(host_program="model.pt"),
-        'host_program is "model.pt"; expected null, or a file in host/',
-    ),
-    "a crop beyond the picture": (
-        lambda manifest: manifest["inputs"][0]["image"].update(crop=[17, 1]),
-        "expected a crop no larger than resize",
-    ),
-    "a tolerance below zero": (
-        lambda manifest: manifest.update(tolerance=-1e-9),
-        "tolerance is -1e-09; expected a non-negative number",
-    ),
-    "a file without a digest": (
-        lambda manifest: manifest["files"].pop("lib/blended.so"),
-        "lib/blended.so is not in files",
-    ),
-    "a digest with invalid characters": (
-        lambda manifest: manifest["files"]["model.pt"].update(sha256="A" * 64),
-        "expected 64 lowercase hexadecimal digits",
-    ),
-}
+GONE = object()
+OF_A_NAME = "expected text of 1 to 255 bytes without control characters"
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_an_inconsistent_manifest_is_refused(loads: Loads, bundle: Bundle, what: str) -> None:
-    change, why = WRONG[what]
+@pytest.mark.parametrize(
+    ("place", "value", "why"),
+    [
+        ("author", "x", '"author" is unknown'),
+        ("model kind", GONE, '"kind" is missing in model'),
+        ("model kind", "onnx", 'model.kind is "onnx"; expected "torchscript" or "aoti"'),
+        ("torch oldest", "2", 'torch.oldest is "2"; expected a release such as "2.13"'),
+        (
+            "cuda",
+            {"architectures": ["9.0", "9.0+PTX", "90"]},
+            'cuda.architectures[2] is "90"; expected a compute capability such as "9.0" or "9.0+PTX"',
+        ),
+        ("torch newest", "1.0", 'torch.newest is "1.0"; expected null, or a release no older than oldest'),
+        ("inputs 1 dims", [-3], "inputs[1].dims[0] is -3; expected an integer of at least 0"),
+        ("inputs 1 dims", [2**63], "inputs[1].dims[0] is 9223372036854775808; expected an integer of at least 0"),
+        ("inputs 1 dims", [{"min": 3, "max": 2}], "inputs[1].dims[0].max is 2; expected an integer of at least 3"),
+        ("inputs 1 dtype", "float31", 'the input shift has the dtype "float31", which this PyTorch does not support'),
+        ("inputs 1 name", "image", "expected entries with distinct names"),
+        ("inputs 1 name", "a\nb", f'inputs[1].name is "a\\nb"; {OF_A_NAME}'),
+        ("inputs 1 name", "a\x9b2J", OF_A_NAME),
+        (
+            "equal_dims",
+            [[{"input": "picture", "dim": 0}]],
+            'equal_dims[0][0].input is "picture"; expected the name of an input',
+        ),
+        (
+            "equal_dims",
+            [[{"input": "shift", "dim": 1}]],
+            "equal_dims[0][0].dim is 1; expected a dimension of that input",
+        ),
+        (
+            "outputs 0 dims",
+            [{"min": 1, "max": 2}],
+            'outputs[0].dims[0] is {"max":2,"min":1}; expected an integer of at least 0',
+        ),
+        ("host_program", "model.pt", 'host_program is "model.pt"; expected null, or a file in host/'),
+        ("inputs 0 image crop", [17, 1], "expected a crop no larger than resize"),
+        ("tolerance", -1e-9, "tolerance is -1e-09; expected a non-negative number"),
+        ("files lib/blended.so", GONE, "lib/blended.so is not in files"),
+        ("files model.pt sha256", "A" * 64, "expected 64 lowercase hexadecimal digits"),
+    ],
+)
+def test_an_inconsistent_manifest_is_refused(loads: Loads, bundle: Bundle, place: str, value: object, why: str) -> None:
+    *path, key = place.split()
+
+    def change(manifest: Any) -> None:
+        for step in path:
+            manifest = manifest[int(step) if step.isdigit() else step]
+        if value is GONE:
+            del manifest[key]
+        else:
+            manifest[key] = value
+
     bundle.say(change)
     refusal = loads(bundle.path)
-    assert refusal
     assert refusal.code == "manifest_invalid"
     assert refusal.message.startswith("manifest.json is invalid: ")
     assert why in refusal.message
@@ -135,7 +105,6 @@ def test_an_inconsistent_manifest_is_refused(loads: Loads, bundle: Bundle, what:
 def test_another_format_is_refused_even_if_the_rest_is_unknown(loads: Loads, bundle: Bundle) -> None:
     bundle.write(b'{"format": 4, "whatever": "comes"}')
     refusal = loads(bundle.path)
-    assert refusal
     assert refusal.code == "format_unknown"
     assert refusal.message.startswith("the bundle has the format 4, but this host reads format 3: ")
 
@@ -190,7 +159,6 @@ def test_a_bundle_for_another_machine_is_refused(loads: Loads, bundle: Bundle, w
     change, code, why = ELSEWHERE[what]
     bundle.say(change)
     refusal = loads(bundle.path)
-    assert refusal
     assert refusal.code == code
     assert why in refusal.message
 
@@ -199,4 +167,4 @@ def test_every_known_feature_of_this_processor_is_detected(loads: Loads, bundle:
     needed = ["avx2", "fma", "f16c", "bmi2", "movbe"]
     here = set(Path("/proc/cpuinfo").read_text().split())
     bundle.say(lambda manifest: manifest["cpu"].update(features=[name for name in needed if name in here]))
-    assert loads(bundle.path) is None
+    assert loads(bundle.path).code == "loaded"

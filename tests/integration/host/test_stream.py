@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.integration.host.conftest import IMAGE, SHIFT
 from tests.integration.host.streams import Given, Streamed, driven, npy, request, stream
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from tests.integration.host.conftest import Bundle, Host
 
-IMAGE = np.linspace(-1, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)
-SHIFT = np.array([0.5, 0, -0.5], dtype=np.float32)
 BOTH: Given = {"image": npy(IMAGE), "shift": npy(SHIFT)}
 PIXELS = IMAGE * np.float32(0.5) + np.float32(0.25) + SHIFT[:, None, None]
 
@@ -56,9 +54,7 @@ class Counts(nn.Module):
 
 
 def put_model(bundle: Bundle, model: nn.Module, dtype: str = "float32", input_dtype: str = "float32") -> Bundle:
-    buffer = io.BytesIO()
-    torch.jit.save(torch.jit.script(model), buffer)
-    bundle.put("model.pt", buffer.getvalue())
+    bundle.put_model(model)
     inputs = [{"name": "x", "dtype": input_dtype, "dims": [{"min": 0, "max": None}, 2], "image": None}]
     outputs = [{"name": "y", "dtype": dtype, "dims": [None, None]}]
     bundle.say(lambda manifest: manifest.update(inputs=inputs, outputs=outputs, equal_dims=[]))
@@ -128,12 +124,7 @@ def test_files_and_bytes_are_read_like_the_inputs_of_a_list(
     require_whole(said, 5)
     for answer in said.answers[:3]:
         np.testing.assert_array_equal(answer.outputs["output_0"], PIXELS)
-    words: list[str | Path] = [
-        f"--input=image={files}/photo.jpg",
-        f"--input=shift={files}/shift.npy",
-        "--output",
-        files / "out.npz",
-    ]
+    words = (f"--input=image={files}/photo.jpg", f"--input=shift={files}/shift.npy", f"--output={files}/out.npz")
     assert host(torchscript, *words).returncode == 0
     with np.load(files / "out.npz") as outputs:
         for answer in said.answers[3:]:
@@ -214,10 +205,7 @@ def test_rows_that_cannot_run_together_run_alone(
 
 
 def test_rows_whose_inputs_have_different_leading_sizes_run_alone(ask: Callable[..., Streamed]) -> None:
-    three: Given = {
-        "image": npy(np.concatenate([IMAGE] * 3)),
-        "shift": npy(SHIFT),
-    }  # which the model rejects as a batch
+    three: Given = {"image": npy(np.concatenate([IMAGE] * 3)), "shift": npy(SHIFT)}  # rejected as a batch
     said = ask(request(BOTH, BOTH), request(three, three))
     assert (said.exit_code, said.stderr) == (0, "")
     assert [answer.line["outputs"][0]["shape"][0] for answer in said.answers] == [1, 1, 3, 3]
@@ -351,17 +339,14 @@ def test_an_answer_is_written_before_the_next_request_arrives(program: Path, cou
         assert host.end() == (0, "")
 
 
-@pytest.mark.parametrize("option", ["--input=x", "--requests=x", "--verify", "--output=x.npz", "--repeat=2"])
-def test_a_stream_excludes_options_that_its_requests_replace(host: Host, option: str) -> None:
-    _requires_alone(host, option)
-
-
-@pytest.mark.parametrize("option", ["--top-k=2", "--json", "--runners=2", "--warm-up=1"])
-def test_a_stream_excludes_unsupported_options(host: Host, option: str) -> None:
-    _requires_alone(host, option)
-
-
-def _requires_alone(host: Host, option: str) -> None:
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("--input=x", "--requests=x", "--verify", "--output=x.npz", "--repeat=2"),
+        *("--top-k=2", "--json", "--runners=2", "--warm-up=1"),
+    ],
+)
+def test_a_stream_excludes_options_of_other_requests(host: Host, option: str) -> None:
     done = host("nowhere", "--stream", option)
     name = option.split("=", maxsplit=1)[0]
     assert (done.returncode, done.stdout) == (2, "")

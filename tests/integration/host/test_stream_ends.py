@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from tests.integration.host.conftest import IMAGE, SHIFT
 from tests.integration.host.shims import compile_c
 from tests.integration.host.streams import Given, driven, npy, request, stream
-from tests.integration.host.test_stream import BOTH, IMAGE, SHIFT, Counts, put_model, x
+from tests.integration.host.test_stream import BOTH, Counts, put_model, x
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.integration.conftest import BuildOnce
     from tests.integration.host.conftest import Bundle
 
 EXPECTED = (
@@ -182,11 +182,8 @@ int tjDecompressHeader3(void* decoder, const unsigned char* bytes, unsigned long
 
 
 @pytest.fixture(scope="session")
-def crashing_decoder(build_once: BuildOnce) -> Path:
-    def make(folder: Path) -> None:
-        compile_c(folder / "shim.so", CRASHING_DECODER)
-
-    return build_once("crashing_decoder", make) / "shim.so"
+def crashing_decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_c(tmp_path_factory.mktemp("shim") / "crashing_decoder.so", CRASHING_DECODER)
 
 
 @pytest.mark.parametrize("is_batch", [False, True])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import opwright
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from opwright.loader.open import Loaded
@@ -18,3 +21,15 @@ FOLDER = Path(__file__).parents[3] / "ops" / "lltm"
 @pytest.fixture(scope="session")
 def lltm() -> Loaded:
     return opwright.open(FOLDER)
+
+
+@pytest.fixture(params=["cell", "sequence"])
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def compare_with(instruction_set: str, script: str) -> None:
+    """Run a script that prints `compared`, as on a processor with only these vector instructions."""
+    environment = {**os.environ, "OPWRIGHT_SIMD": instruction_set}
+    ran = subprocess.run([*python(), "-c", script], env=environment, check=False, capture_output=True, text=True)
+    assert ran.stdout == "compared\n", ran.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,6 @@ import opwright
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from opwright.loader.open import Loaded
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "ops" / "lltm"
@@ -36,17 +33,11 @@ def write_library(folder: Path, *flags: str) -> Path:
     return folder
 
 
-@dataclass
 class OnHost:
-    """The library, loaded.
+    """The library in a folder, built and loaded."""
 
-    Attributes:
-        loaded: the result of `opwright.open`.
-    """
-
-    loaded: Loaded
-
-    def __post_init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.loaded = opwright.open(folder)
         self._functions = ctypes.CDLL(str(self.loaded.path))
 
     def launches(self) -> int:
@@ -61,8 +52,3 @@ class OnHost:
             yield
         finally:
             self._functions.force_large(False, False)
-
-
-def open_library(folder: Path) -> OnHost:
-    """Builds and loads the library in `folder`."""
-    return OnHost(opwright.open(write_library(folder)))

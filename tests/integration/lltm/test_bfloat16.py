@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.integration.lltm.conftest import compare_with
 from tests.integration.lltm.test_operators import drawn
-from tests.interpreter import python
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +70,6 @@ def test_a_long_sequence_is_as_accurate_as_plain_pytorch(lltm: Loaded, size: tup
     assert all(own <= 1.3 * plain for own, plain in errors(lltm, "sequence", size, steps=25))
 
 
-@pytest.mark.parametrize("name", ["cell", "sequence"])
 @pytest.mark.parametrize("size", [*SIZES, (256, 64, 128)])
 def test_results_are_bitwise_equal_for_any_number_of_threads(
     lltm: Loaded, name: str, size: tuple[int, int, int]
@@ -103,10 +101,7 @@ print("compared")
 """
 
 
+@pytest.mark.usefixtures("lltm")  # builds it
 @pytest.mark.parametrize("instruction_set", ["baseline", "avx2", "avx512"])
-def test_a_processor_without_bfloat16_products_is_as_accurate(lltm: Loaded, instruction_set: str) -> None:
-    assert lltm.path is not None  # already built
-    environment = {**os.environ, "OPWRIGHT_SIMD": instruction_set}
-    command = [*python(), "-c", WITHOUT]
-    ran = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
-    assert ran.stdout == "compared\n", ran.stderr
+def test_a_processor_without_bfloat16_products_is_as_accurate(instruction_set: str) -> None:
+    compare_with(instruction_set, WITHOUT)

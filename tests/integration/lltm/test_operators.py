@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tests.interpreter import python
+from tests.integration.lltm.conftest import compare_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,11 +26,7 @@ if TYPE_CHECKING:
 
 NAMES = ("input", "weights", "bias", "old_h", "old_cell")
 TOLERANCES = {torch.float32: (1e-4, 1e-5), torch.float64: (1e-9, 1e-10), torch.bfloat16: (5e-2, 5e-2)}
-
-
-@pytest.fixture(params=["cell", "sequence"])
-def name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+CUDA_TOLERANCES = {**TOLERANCES, torch.float16: (1e-2, 1e-2)}
 
 
 def drawn(
@@ -167,11 +162,7 @@ WRONG: dict[str, tuple[str, Callable[[Tensor], Tensor], str]] = {
     ),
     "an input of float16": ("input", Tensor.half, "input must be float32, float64 or bfloat16, got float16"),
     "an input with one dimension fewer": ("input", lambda x: x.flatten(), "input must have "),
-    "weights for other features": (
-        "weights",
-        lambda x: x[:, :-1],
-        "weights must have shape (24, 11), got (24, 10)",
-    ),
+    "weights for other features": ("weights", lambda x: x[:, :-1], "weights must have shape (24, 11), got (24, 10)"),
     "weights of another dtype": ("weights", Tensor.double, "weights must be float32, got float64"),
     "a bias of one element": ("bias", lambda x: x[:1], "bias must have shape (24,), got (1,)"),
     "a bias of two dimensions": ("bias", lambda x: x[None], "bias must have shape (24,), got (1, 24)"),
@@ -202,11 +193,7 @@ BACKWARD: dict[str, tuple[int, Any, str]] = {
     "gates of another size": (7, torch.zeros(4, 8), "result_2 must have shape (4, 24), got (4, 8)"),
     "a gradient of another size": (0, torch.zeros(4, 1), "grad_0 must have shape (4, 8), got (4, 1)"),
     "a gradient of another dtype": (1, torch.zeros(4, 8).double(), "grad_1 must be float32, got float64"),
-    "too few flags": (
-        8,
-        [True],
-        "wanted must have 5 flags, for input, weights, bias, old_h and old_cell, got 1",
-    ),
+    "too few flags": (8, [True], "wanted must have 5 flags, for input, weights, bias, old_h and old_cell, got 1"),
 }
 
 
@@ -222,26 +209,22 @@ def test_an_invalid_backward_call_is_rejected(lltm: Loaded, wrong: str) -> None:
 
 
 NARROWER = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import conftest, opwright, test_operators as tests
+import opwright, torch
+from tests.integration.lltm import conftest, test_operators as tests
 lltm = opwright.open(conftest.FOLDER)
 for name in ("cell", "sequence"):
     for size in ((16, 32, 128), (9, 5, 4), (5, 6, 7), (33, 3, 8)):
         for dtype in tests.TOLERANCES:
-            steps = 3 if dtype is tests.torch.bfloat16 else 25  # rounding errors accumulate over the steps
+            steps = 3 if dtype is torch.bfloat16 else 25  # rounding errors accumulate over the steps
             tests.compare(lltm, name, tests.drawn(name, *size, dtype, steps=steps))
 print("compared")
 """
 
 
+@pytest.mark.usefixtures("lltm")  # builds it
 @pytest.mark.parametrize("instruction_set", ["baseline", "avx2"])
-def test_a_processor_with_narrower_vectors_computes_the_same(lltm: Loaded, instruction_set: str) -> None:
-    assert lltm.path is not None  # already built
-    environment = {**os.environ, "OPWRIGHT_SIMD": instruction_set}
-    command = [*python(), "-c", NARROWER, os.path.dirname(__file__)]  # noqa: PTH120  a string for a command line
-    ran = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
-    assert ran.stdout == "compared\n", ran.stderr
+def test_a_processor_with_narrower_vectors_computes_the_same(instruction_set: str) -> None:
+    compare_with(instruction_set, NARROWER)
 
 
 def test_the_library_uses_no_function_that_pytorch_2_11_lacks(lltm: Loaded) -> None:

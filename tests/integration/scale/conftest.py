@@ -194,7 +194,7 @@ def start_map(bundle: Path) -> Iterator[StartMap]:
 
     def start_map(*words: str | Path, output: str | Path, **environment: str | Path) -> MapProgram:
         command = [sys.executable, "-m", "opwright", "map", bundle, *words, "--output", output]
-        surrounding = {**os.environ, **{name: str(value) for name, value in environment.items()}}
+        surrounding: dict[str, str | Path] = {**os.environ, **environment}
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=surrounding)
         started.append(MapProgram(process, Path(output)))
         return started[-1]
@@ -209,8 +209,7 @@ def start_map(bundle: Path) -> Iterator[StartMap]:
 def run_map(bundle: Path) -> RunMap:
     def run_map(*words: str | Path, output: str | Path, **environment: str | Path) -> subprocess.CompletedProcess[str]:
         command = [*python(), "-m", "opwright", "map", bundle, *words, "--output", output]
-        surrounding = {**os.environ, **{name: str(value) for name, value in environment.items()}}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=surrounding)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
         done.stderr = without_progress(done.stderr)
         return done
 

@@ -195,14 +195,9 @@ class TestResume:
             "{} cannot be resumed: {}, so results would differ. Resume with the original setting, or use another "
             "folder for the results"
         )
-        for name, option, value in (
-            ("batch", "--batch", 4),
-            ("threads", "--threads", 2),
-            ("shard_rows", "--shard-rows", 4),
-        ):
-            before = 2 if name in {"batch", "shard_rows"} else 1
-            expected = text.format(finished, f"{option} was {before}, and is now {value}")
-            assert self.refused(bundle, finished, None, **{name: value}) == expected
+        for name, was, now in (("batch", 2, 4), ("threads", 1, 2), ("shard_rows", 2, 4)):
+            change = f"--{name.replace('_', '-')} was {was}, and is now {now}"
+            assert self.refused(bundle, finished, None, **{name: now}) == text.format(finished, change)
 
     def test_a_changed_bundle_is_rejected(self, bundle: Path, finished: Path, tmp_path: Path) -> None:
         other = Path(shutil.copytree(bundle, tmp_path / "other"))
@@ -246,14 +241,6 @@ class TestResume:
         assert self.refused(bundle, tmp_path / "nothing") == text
         assert not (tmp_path / "nothing").exists()
 
-    def test_results_among_the_inputs_are_not_inputs(self, bundle: Path, inputs: Inputs) -> None:
-        inputs.add(1.0, 2.0)
-        output = inputs.folder / "results"
-        opwright.map(bundle, inputs.folder, output=output)
-        before = state(output)
-        assert opwright.map(bundle, inputs.folder, output=output, resume=True).resumed == 2
-        assert state(output) == before
-
 
 class TestPlaces:
     """Places that results cannot go to, and inputs that do not exist."""
@@ -263,9 +250,19 @@ class TestPlaces:
             opwright.map(bundle, inputs, output=output)
         return str(caught.value)
 
-    def test_a_file_is_rejected_as_the_folder_of_results(self, bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
-        (tmp_path / "out").write_text("")
-        assert self.refused(bundle, inputs.folder, tmp_path / "out") == f"{tmp_path}/out is a file: expected a folder"
+    @pytest.mark.parametrize(
+        ("place", "why"),
+        [
+            ("file", "is a file: expected a folder"),
+            ("file/out", "cannot be written: Not a directory. Use a folder that you own"),
+        ],
+    )
+    def test_a_file_is_neither_the_folder_of_results_nor_above_it(
+        self, bundle: Path, inputs: Inputs, tmp_path: Path, place: str, why: str
+    ) -> None:
+        inputs.add(1.0)
+        (tmp_path / "file").write_text("")
+        assert self.refused(bundle, inputs.folder, tmp_path / place) == f"{tmp_path}/{place} {why}"
 
     def test_a_folder_with_other_files_is_not_changed(self, bundle: Path, inputs: Inputs) -> None:
         inputs.add(1.0)
@@ -273,12 +270,6 @@ class TestPlaces:
         text = f"{inputs.folder} is not empty: it contains 00000.npy. Use a new folder for the results"
         assert self.refused(bundle, inputs.folder, inputs.folder) == text
         assert state(inputs.folder) == before
-
-    def test_a_folder_that_cannot_be_written_is_rejected(self, bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
-        inputs.add(1.0)
-        (tmp_path / "file").write_text("")
-        text = f"{tmp_path}/file/out cannot be written: Not a directory. Use a folder that you own"
-        assert self.refused(bundle, inputs.folder, tmp_path / "file/out") == text
 
     @pytest.mark.needs("mount")
     def test_a_read_only_disk_is_rejected(self, bundle: Path, inputs: Inputs, tmp_path: Path) -> None:

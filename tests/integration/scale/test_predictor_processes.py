@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,36 +17,18 @@ import pytest
 
 import opwright
 from opwright import MapError
+from tests.integration.scale.conftest import children, wait_until
 
 IMAGES = np.random.default_rng(1).random((6, 3, 8, 8), dtype=np.float32)
 
 
-def hosts_of(process: int) -> set[int]:
-    """The host processes that a process has started."""
-    found = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int(folder.joinpath("stat").read_text().rpartition(")")[2].split()[1])
-            is_host = b"--stream" in folder.joinpath("cmdline").read_bytes()
-        except OSError:  # it has exited
-            continue
-        if parent == process and is_host:
-            found.add(int(folder.name))
-    return found
-
-
-def has_ended(pid: int) -> bool:
-    """Whether a process exits within ten minutes."""
-    end = time.monotonic() + 600
-    while Path(f"/proc/{pid}").exists():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
+def wait_for_exit(pid: int) -> None:
+    """Wait until a process has exited, and its parent knows."""
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), f"the process {pid} has exited")
 
 
 def test_predictors_with_the_same_arguments_use_one_host(fragile: Path) -> None:
-    before = hosts_of(os.getpid())
+    before = children(os.getpid())
     first, second = (opwright.Predictor(fragile, memory=2**33) for _ in range(2))
     third = pickle.loads(pickle.dumps(first))
     for predictor in (first, second, third):
@@ -55,7 +36,7 @@ def test_predictors_with_the_same_arguments_use_one_host(fragile: Path) -> None:
         predictor.rows(IMAGES)
     assert first.pid is not None
     assert first.pid == second.pid == third.pid
-    assert hosts_of(os.getpid()) - before == {first.pid}
+    assert set(children(os.getpid())) - set(before) == {first.pid}
     third.close()
 
 
@@ -78,7 +59,7 @@ def test_a_host_exits_with_the_last_predictor_created_here(fragile: Path) -> Non
     assert len(second.rows(IMAGES)) == 6
     del second
     gc.collect()
-    assert has_ended(pid)
+    wait_for_exit(pid)
 
 
 def test_the_host_of_an_unpickled_predictor_waits_for_the_next_one(fragile: Path) -> None:
@@ -91,12 +72,12 @@ def test_the_host_of_an_unpickled_predictor_waits_for_the_next_one(fragile: Path
         del predictor
         gc.collect()
     assert len(pids) == 1
-    assert pids <= hosts_of(os.getpid())
+    assert pids <= set(children(os.getpid()))
     last = pickle.loads(text)
     last.start()
     last.close()
     assert last.pid is None
-    assert not pids & hosts_of(os.getpid())
+    assert not pids & set(children(os.getpid()))
 
 
 def test_a_pickle_contains_arguments_and_no_process(fragile: Path) -> None:
@@ -156,20 +137,11 @@ print(mine)
 def test_a_forked_process_starts_its_own_host_and_each_host_exits_with_its_process(
     fragile: Path, more: tuple[str, ...]
 ) -> None:
-    command: list[str | Path] = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-W",
-        "default::ResourceWarning",
-        "-c",
-        FORKS,
-        fragile,
-        *more,
-    ]
+    flags = ("-W", "ignore", "-W", "default::ResourceWarning")
+    command: list[str | Path] = [sys.executable, *flags, "-c", FORKS, fragile, *more]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert has_ended(int(done.stdout))
+    wait_for_exit(int(done.stdout))
 
 
 LEAVES_A_FORK = """
@@ -197,10 +169,10 @@ def test_a_host_exits_with_its_process_even_if_a_fork_is_running(fragile: Path) 
     (mine,), (fork, its_host) = [[int(word) for word in line] for line in lines]
     process.stdin.close()
     process.wait()
-    assert has_ended(mine)
+    wait_for_exit(mine)
     assert Path(f"/proc/{its_host}").exists()
     os.kill(fork, signal.SIGKILL)
-    assert has_ended(its_host)
+    wait_for_exit(its_host)
     process.stdout.close()
 
 

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.integration.vectors.conftest import SOURCE
+from tests.integration.vectors.conftest import SETS, SOURCE
 from tests.interpreter import python
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def test_fma_rounds_once_if_the_processor_supports_it(ops: Ops, instruction_set:
 def test_every_second_lane_is_from_the_first_vector_then_from_the_second(
     ops: Ops, instruction_set: str, first: int, dtype: torch.dtype
 ) -> None:
-    lanes = {"baseline": 16, "avx2": 32, "avx512": 64}[instruction_set] // dtype.itemsize
+    lanes = SETS[instruction_set] // dtype.itemsize
     x, y = torch.randn(2, 4, lanes, dtype=dtype)
     got = ops.apply(("even_lanes", "odd_lanes")[first], x.flatten(), y.flatten(), y.flatten(), instruction_set)
     assert torch.equal(got.view(4, lanes), torch.cat([x[:, first::2], y[:, first::2]], dim=1))
@@ -119,7 +119,7 @@ def test_every_second_lane_is_from_the_first_vector_then_from_the_second(
 def test_interleaved_lanes_alternate_between_the_two_vectors(
     ops: Ops, instruction_set: str, dtype: torch.dtype
 ) -> None:
-    lanes = {"baseline": 16, "avx2": 32, "avx512": 64}[instruction_set] // dtype.itemsize
+    lanes = SETS[instruction_set] // dtype.itemsize
     x, y = torch.randn(2, lanes, dtype=dtype)
     lower, upper = (ops.apply(name, x, y, y, instruction_set) for name in ("interleave_lower", "interleave_upper"))
     assert torch.equal(torch.cat([lower, upper]), torch.stack([x, y], dim=1).flatten())
@@ -142,7 +142,7 @@ def test_integer_operations(ops: Ops, instruction_set: str, operation: str, dtyp
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_any_and_count_up(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
-    lanes = {"baseline": 16, "avx2": 32, "avx512": 64}[instruction_set] // dtype.itemsize
+    lanes = SETS[instruction_set] // dtype.itemsize
     zeros = torch.zeros(lanes, dtype=dtype)
     assert torch.equal(ops.integers("0", zeros, zeros, instruction_set), torch.arange(lanes, dtype=dtype))
     assert not ops.integers("?", zeros, zeros + 1, instruction_set).any()
@@ -154,7 +154,7 @@ def test_any_and_count_up(ops: Ops, instruction_set: str, dtype: torch.dtype) ->
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_a_reduction_over_lanes_includes_every_lane(ops: Ops, instruction_set: str, dtype: torch.dtype) -> None:
-    lanes = {"baseline": 16, "avx2": 32, "avx512": 64}[instruction_set] // dtype.itemsize
+    lanes = SETS[instruction_set] // dtype.itemsize
     for lane in range(lanes):
         x = torch.arange(1, lanes + 1, dtype=dtype)
         x[lane] = -100

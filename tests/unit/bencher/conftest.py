@@ -14,6 +14,25 @@ from opwright.spec import Make
 if TYPE_CHECKING:
     from tests.unit.conftest import Describe
 
+GROWN = """
+@library.op(mutates=("x",))
+def grown(x: Tensor, by: float = 2.0) -> None:
+    x.add_(by)
+
+@grown.samples
+def _(make):
+    yield (make.randn(100),)
+"""
+PROJECTED = """
+@library.op
+def projected(x: Tensor, weights: Tensor) -> Tensor:
+    return x @ weights
+
+@projected.samples
+def _(make):
+    yield make.randn(4, 8), make.randn(8, 16)
+"""
+
 
 def draws_of(subject: Subject) -> Draws:
     """Draws the arguments of the first size."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,9 @@ def _(make):
 def bent_backward(grad: Tensor) -> Tensor:
     return grad * 2
 """
+
+
+quick_bench = functools.partial(opwright.bench, rounds=2, compiled=False)
 
 
 class Recorder:
@@ -97,21 +101,20 @@ def test_every_size_is_timed_in_every_direction_with_reference_and_floor(describ
 
 
 def test_an_operator_without_a_gradient_is_timed_only_forward(describe: Describe) -> None:
-    report = opwright.bench(describe(COUNTED), rounds=2, compiled=False)
+    report = quick_bench(describe(COUNTED))
     assert [(cell.size, cell.direction) for cell in report.cells] == [("sample 1", "forward")]
-    assert (
-        "counted has no sweep, so its samples are timed: define @counted.sweep in op.py to choose sizes" in report.notes
-    )
+    note = "counted has no sweep, so its samples are timed: define @counted.sweep in op.py to choose sizes"
+    assert note in report.notes
 
 
 def test_a_backward_is_timed_with_its_operator_and_separately_only_on_request(describe: Describe) -> None:
     library = describe(WITH_BACKWARD)
     assert [name for name, op in library.ops.items() if is_part_of_another(op)] == ["bent_backward"]
-    report = opwright.bench(library, rounds=2, compiled=False)
+    report = quick_bench(library)
     assert {cell.op for cell in report.cells} == {f"{library.namespace}::bent"}
     note = "not timed separately, because other operators call them: bent_backward; --op times them"
     assert note in report.notes
-    requested = opwright.bench(library, ops=["bent_backward"], rounds=2, compiled=False, directions=["forward"])
+    requested = quick_bench(library, ops=["bent_backward"], directions=["forward"])
     assert {cell.op for cell in requested.cells} == {f"{library.namespace}::bent_backward"}
     assert not any("not timed separately" in note for note in requested.notes)
 
@@ -126,14 +129,8 @@ def _(x, factor):
 """
     library = describe(SCALE + recording_floor)
     before = torch.get_num_threads()
-    report = opwright.bench(
-        library,
-        rounds=2,
-        compiled=False,
-        sizes=["64", "1024"],
-        directions=["both", "forward"],
-        threads=[1, 3],
-        dtype="bfloat16",
+    report = quick_bench(
+        library, sizes=["64", "1024"], directions=["both", "forward"], threads=[1, 3], dtype="bfloat16"
     )
     assert [(cell.threads, cell.size.split()[0], cell.direction) for cell in report.cells] == [
         (threads, size, direction) for threads in (1, 3) for size in ("64", "1024") for direction in ("forward", "both")
@@ -147,14 +144,14 @@ def _(x, factor):
 
 def test_a_wrong_operator_is_reported_and_not_timed(describe: Describe) -> None:
     library = describe(SCALE)
-    opwright.bench(library, rounds=2, compiled=False, sizes=["8"])
+    quick_bench(library, sizes=["8"])
 
     def doubled_and_more(x: torch.Tensor, factor: float = 2.0) -> torch.Tensor:
         return x * factor + 1
 
     kept = torch.library.Library(library.namespace, "IMPL")
     kept.impl("scale", doubled_and_more, "CPU")
-    report = opwright.bench(library, rounds=2, compiled=False, sizes=["8 "], directions=["forward", "backward"])
+    report = quick_bench(library, sizes=["8 "], directions=["forward", "backward"])
     assert not report.passed
     assert report.timed
     for cell in report.cells:
@@ -167,13 +164,8 @@ def test_a_wrong_operator_is_reported_and_not_timed(describe: Describe) -> None:
 
 
 def test_a_floor_that_raises_is_a_fault_and_the_other_rows_are_timed(describe: Describe) -> None:
-    report = opwright.bench(
-        describe(SCALE + "@scale.floor('a mistake')\ndef _(x, factor):\n    raise ValueError('no floor')\n"),
-        rounds=2,
-        compiled=False,
-        sizes=["8 "],
-        directions=["forward"],
-    )
+    text = SCALE + "@scale.floor('a mistake')\ndef _(x, factor):\n    raise ValueError('no floor')\n"
+    report = quick_bench(describe(text), sizes=["8 "], directions=["forward"])
     assert not report.passed
     (cell,) = report.cells
     assert [(row.name, row.status, row.reason) for row in cell.rows] == [
@@ -209,16 +201,12 @@ def test_the_json_contains_the_times_of_all_rounds(describe: Describe) -> None:
         ({"threads": [2, 0]}, "threads must be positive, got 0"),
         ({"rounds": 0}, "rounds must be positive, got 0"),
         ({"seconds": -1.0, "rounds": None}, "seconds must be positive, got -1.0"),
-        (
-            {"sizes": ["7"]},
-            "no size has '7' in its label: expected a part of one of 8 elements, 64 elements, ",
-        ),
+        ({"sizes": ["7"]}, "no size has '7' in its label: expected a part of one of 8 elements, 64 elements, "),
     ],
 )
 def test_an_invalid_argument_is_an_error(describe: Describe, requested: dict[str, Any], message: str) -> None:
-    arguments: dict[str, Any] = {"rounds": 2, "compiled": False, **requested}
     with pytest.raises(SpecError, match=re.escape(message)):
-        opwright.bench(describe(SCALE), **arguments)
+        quick_bench(describe(SCALE), **requested)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
@@ -230,5 +218,5 @@ def test_without_a_gpu_cuda_is_an_error(describe: Describe) -> None:
 def test_the_sizes_of_a_data_dependent_sweep_are_not_counted_in_advance(describe: Describe) -> None:
     recorder = Recorder()
     text = SCALE.replace("(make.randn(size),)", "(make.randn(size) * make.randn(1).item(),)")
-    opwright.bench(describe(text), rounds=2, compiled=False, sizes=["8 "], directions=["forward"], progress=recorder)
+    quick_bench(describe(text), sizes=["8 "], directions=["forward"], progress=recorder)
     assert (recorder.sizes, recorder.sizes_done) == (None, 1)

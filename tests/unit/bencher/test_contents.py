@@ -80,21 +80,16 @@ def test_recorded_arguments_share_the_renewed_memory(make_subject: MakeSubject) 
     assert not torch.equal(one.gradients.incoming[0], grad)
 
 
-def test_arguments_that_belong_together_stay_together(make_subject: MakeSubject) -> None:
+def test_arguments_that_belong_together_are_redrawn_and_stay_together(make_subject: MakeSubject) -> None:
     contents = contents_of(make_subject, 'x = make.randn(100)\n    yield "100", (x, x.sum())')
+    first = {tuple(tensor.tolist()) for tensor in copies(contents.subjects, "x")}
     for _ in range(4):
         before = copies(contents.subjects, "x")
         contents.renew()
         for one, was in zip(contents.subjects, before, strict=True):
             assert not torch.equal(one.arguments["x"], was)
             assert torch.equal(one.arguments["x"].sum(), one.arguments["y"])
-
-
-def test_sets_are_redrawn_if_elements_must_not_be_exchanged(make_subject: MakeSubject) -> None:
-    contents = contents_of(make_subject, 'x = make.randn(100)\n    yield "100", (x, x.sum())')
-    first = {tuple(tensor.tolist()) for tensor in copies(contents.subjects, "x")}
-    contents.renew()
-    assert not {tuple(tensor.tolist()) for tensor in copies(contents.subjects, "x")} <= first
+        assert not {tuple(tensor.tolist()) for tensor in copies(contents.subjects, "x")} <= first
 
 
 def test_large_constants_are_rotated_and_small_ones_are_not(make_subject: MakeSubject) -> None:

@@ -10,7 +10,7 @@ from opwright.bencher.gauge import Gauge
 from opwright.bencher.gpu_state import GpuState
 from opwright.bencher.on_gpu import OnGpu
 from opwright.bencher.stopping import RoundsRule
-from tests.unit.bencher.conftest import draws_of
+from tests.unit.bencher.conftest import PROJECTED, draws_of
 from tests.unit.bencher.test_spot_checks import Watcher
 
 if TYPE_CHECKING:
@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from tests.unit.bencher.conftest import MakeSubject
 
 STATE = GpuState(1980, 1980, 2619, "P0", ())
-OPS = """
-@library.op
-def projected(x: Tensor, weights: Tensor) -> Tensor:
-    return x @ weights
-
-@projected.samples
-def _(make):
-    yield make.randn(4, 8), make.randn(8, 16)
-"""
 
 
 @pytest.fixture
@@ -55,7 +46,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_each_speed_is_measured_once_and_the_state_before_and_after_each_cell(
     make_subject: MakeSubject, measured: list[str]
 ) -> None:
-    gauge, subject = Gauge(), make_subject(OPS)
+    gauge, subject = Gauge(), make_subject(PROJECTED)
     for direction, flops in (("forward", 1024), ("both", 3072)):
         before = gauge.state()
         record = gauge.record(subject, direction, before)  # type: ignore[arg-type]
@@ -64,7 +55,7 @@ def test_each_speed_is_measured_once_and_the_state_before_and_after_each_cell(
 
 
 def test_without_matrix_products_their_speed_is_not_measured(make_subject: MakeSubject, measured: list[str]) -> None:
-    subject = make_subject(OPS.replace("x @ weights", "x[0, 0] * weights"))
+    subject = make_subject(PROJECTED.replace("x @ weights", "x[0, 0] * weights"))
     assert Gauge().record(subject, "forward", None) == OnGpu(0, 2e12, "", 0.0, None, STATE)
     assert "torch.float32" not in measured
 
@@ -77,7 +68,7 @@ def test_an_unknown_state_is_not_queried_again(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_cell_has_rates_only_with_a_gauge(make_subject: MakeSubject, measured: list[str]) -> None:
-    subject = make_subject(OPS)
+    subject = make_subject(PROJECTED)
     rows = {"reference": subject.op.reference, "native": lambda x, weights: x @ weights}
     found: list[Cell] = []
     for gauge in (Gauge(), None):

@@ -13,7 +13,7 @@ from opwright.bencher.cells import cells_at
 from opwright.bencher.contents import Contents
 from opwright.bencher.spot_checks import SpotChecks
 from opwright.bencher.stopping import RoundsRule
-from tests.unit.bencher.conftest import draws_of
+from tests.unit.bencher.conftest import GROWN, draws_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,15 +30,6 @@ def tripled(x: Tensor) -> Tensor:
 @tripled.sweep
 def _(make):
     yield "hundred", (make.randn(10, 10),)
-"""
-GROWN = """
-@library.op(mutates=("x",))
-def grown(x: Tensor, by: float = 2.0) -> None:
-    x.add_(by)
-
-@grown.samples
-def _(make):
-    yield (make.randn(100),)
 """
 LATE = 10  # calls after which an implementation cheats: more than verify it, but fewer than are timed
 CHANGED = "wrong when timed: the result changed after the call had returned"
@@ -106,25 +97,13 @@ def test_results_that_the_next_call_overwrites_are_accepted_only_with_cuda_graph
     assert (native.status, native.reason) == ("wrong", CHANGED)
 
 
-def test_results_cached_by_address_are_wrong(subject: Subject) -> None:
-    known: dict[int, Tensor] = {}
-
-    def cached(x: Tensor) -> Tensor:
-        return known.setdefault(x.data_ptr(), x * 3)
-
-    row = native_row(subject, cached)
+@pytest.mark.parametrize("key", [lambda x: x.data_ptr(), lambda x: x[5, 5].item()], ids=["address", "one element"])
+def test_cached_results_are_wrong(subject: Subject, key: Callable[[Tensor], float]) -> None:
+    known: dict[float, Tensor] = {}
+    row = native_row(subject, lambda x: known.setdefault(key(x), x * 3))
     assert row.status == "wrong"
     assert row.timing is None
     assert row.reason.startswith("wrong when timed: float32 (10, 10), at [")
-
-
-def test_results_cached_by_one_element_are_wrong(subject: Subject) -> None:
-    known: dict[float, Tensor] = {}
-
-    def cached(x: Tensor) -> Tensor:
-        return known.setdefault(x[5, 5].item(), x * 3)
-
-    assert native_row(subject, cached).status == "wrong"
 
 
 def test_work_that_is_omitted_later_is_detected(subject: Subject) -> None:

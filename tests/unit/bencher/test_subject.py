@@ -6,14 +6,15 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from opwright.bencher.result import DIRECTIONS, Direction
 from opwright.bencher.rows import Prepared
 from opwright.bencher.stopping import RoundsRule
 from opwright.bencher.timer import measure
 from opwright.errors import SpecError
 from opwright.spec import derive
+from tests.unit.bencher.conftest import GROWN
 
 if TYPE_CHECKING:
+    from opwright.bencher.result import Direction
     from opwright.bencher.subject import Subject
     from tests.unit.bencher.conftest import MakeSubject
 
@@ -25,15 +26,6 @@ def mixed(x: Tensor, places: Tensor, parts: Sequence[Tensor], y: Tensor) -> tupl
 @mixed.sweep
 def _(make):
     yield "four", (make.randn(4), make.randint(0, 4, 3), [make.randn(3), make.randn(4)], make.randn(3))
-"""
-GROWN = """
-@library.op(mutates=("x",))
-def grown(x: Tensor) -> None:
-    x.mul_(2)
-
-@grown.samples
-def _(make):
-    yield make.randn(4)
 """
 NESTED = """
 @library.op
@@ -108,10 +100,6 @@ def _(make):
     assert torch.equal(fresh, first)
     assert (fresh.stride(), fresh.storage_offset()) == (first.stride(), first.storage_offset())
     assert fresh.data_ptr() != first.data_ptr()
-
-
-def test_there_are_four_directions() -> None:
-    assert DIRECTIONS == ("forward", "recorded", "backward", "both")
 
 
 def test_a_size_outside_the_domain_is_not_timed(make_subject: MakeSubject) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from opwright.checker.job import Options
+from opwright.checker.job import Job, Options
+from opwright.checker.recorder import Recorder
 from opwright.checker.subject import Subject
 from opwright.loader.open import open_library
 
@@ -15,7 +17,49 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opwright.checker.verdict import Cell
+    from opwright.spec import Library
     from tests.unit.conftest import Describe
+
+SAMPLES = """
+@f.samples
+def _(make):
+    yield make.randn(40)
+"""
+RIGHT = "@library.op\ndef f(x: Tensor) -> Tensor:\n    return x + 1\n"
+
+
+def operator(parameters: str, reference: str, *samples: str, results: str = "Tensor") -> str:
+    """The text of an operator `f`; the reference and the samples are Python expressions."""
+    drawn = "".join(f"    yield {sample}\n" for sample in samples)
+    described = f"@library.op\ndef f({parameters}) -> {results}:\n    return {reference}\n"
+    return f"{described}\n@f.samples\ndef _(make):\n{drawn}"
+
+
+def recorder_of_steps(runtime: str) -> tuple[Recorder, list[str]]:
+    """A recorder of a cell in `runtime`, and the steps that it announces."""
+    steps: list[str] = []
+
+    def report(event: dict[str, Any]) -> None:
+        if event["event"] == "step":
+            steps.append(event["step"])
+
+    return Recorder("f", runtime, "cpu", report), steps
+
+
+def job_of(library: Library, cells: list[tuple[str, str]], work: Path, **changed: Any) -> Job:
+    """A quick check of `cells`, operators of `library` in runtimes on the CPU."""
+    on_cpu = [[op, runtime, "cpu"] for op, runtime in cells]
+    job = Job(library.namespace, str(library.root / "op.py"), None, on_cpu, Options(quick=True), str(work))
+    return replace(job, **changed)
+
+
+def install_compute_sanitizer(cuda_home: Path, text: str = "#!/bin/sh\n") -> Path:
+    """Writes a script in place of compute-sanitizer, and returns its path."""
+    program = cuda_home / "bin/compute-sanitizer"
+    program.parent.mkdir()
+    program.write_text(text)
+    program.chmod(0o755)
+    return program
 
 
 class RecordingWatcher:

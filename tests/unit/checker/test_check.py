@@ -59,10 +59,7 @@ def library(describe: Describe) -> Library:
     ("asked", "message"),
     [
         ({"ops": ["left"]}, "unknown operator 'left': expected one of right, refuses, empty"),
-        (
-            {"runtimes": ["eagre"]},
-            "unknown runtime 'eagre': expected one of eager, autograd, compile, ",
-        ),
+        ({"runtimes": ["eagre"]}, "unknown runtime 'eagre': expected one of eager, autograd, compile, "),
         ({"devices": ["tpu"]}, "unknown device 'tpu': expected one of cpu, cuda"),
     ],
 )

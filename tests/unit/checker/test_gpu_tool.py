@@ -8,18 +8,15 @@ import pytest
 
 from opwright.builder.plan import Plan
 from opwright.checker.gpu_tool import TOOLS, again, command, with_lines
+from tests.unit.checker.conftest import install_compute_sanitizer
 
 LOG = Path("/logs/100%/worker-0.log")
 
 
 @pytest.fixture(autouse=True)
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "bin/compute-sanitizer"
-    path.parent.mkdir()
-    path.write_text("#!/bin/sh\n")
-    path.chmod(0o755)
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    return path
+    return install_compute_sanitizer(tmp_path)
 
 
 def option(words: list[str], name: str) -> str | None:

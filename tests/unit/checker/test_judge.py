@@ -9,7 +9,6 @@ import torch
 
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.judge import LocalJudge, _may_end_the_gpu
-from opwright.checker.kinds import Kind
 
 if TYPE_CHECKING:
     from tests.unit.conftest import Describe
@@ -27,11 +26,6 @@ calls = []
 def counts(x: Tensor) -> Tensor:
     calls.append(1)
     return x + len(calls)
-"""
-SUMS = """
-@library.op
-def added(x: Tensor, y: Tensor) -> Tensor:
-    return x - y
 """
 
 
@@ -61,56 +55,11 @@ def test_an_outline_contains_the_reason_why_the_reference_rejects_a_call(judge: 
     assert outline.own == ()
 
 
-def test_correct_numbers_are_not_a_fault(judge: LocalJudge) -> None:
-    given = case(3, 4)
-    assert judge.fault(given, [2 * given.arguments["x"]]) is None
-
-
-def test_a_wrong_number_is_a_fault_that_names_its_index(judge: LocalJudge) -> None:
-    given = case(3, 4)
-    results = 2 * given.arguments["x"]
-    results[2, 1] += 1
-    fault = judge.fault(given, [results])
-    assert fault is not None
-    assert fault.kind is Kind.WRONG_RESULT
-    assert "at [2, 1]: 19.0; 1 of 12 elements differ" in fault.got
-    assert fault.expected == "at [2, 1]: 18.0"
-
-
-def test_results_of_a_call_that_the_reference_rejects_are_a_fault(judge: LocalJudge) -> None:
-    fault = judge.fault(case(5), [torch.zeros(5)])
-    assert fault is not None
-    assert fault.kind is Kind.BAD_INPUT
-    assert "an error, as raised by the reference: " in fault.expected
-    assert "x must have two dimensions" in fault.expected
-
-
 def test_a_reference_that_returns_different_results_each_time_is_not_steady(
     describe: Describe, judge: LocalJudge
 ) -> None:
     assert judge.is_steady(case(2, 2))
     assert not LocalJudge(describe(COUNTS_CALLS).ops["counts"]).is_steady(case(2, 2))
-
-
-def test_expected_results_are_kept_until_the_call_is_forgotten(describe: Describe) -> None:
-    op = describe(COUNTS_CALLS).ops["counts"]
-    calls = op.reference.__globals__["calls"]
-    judge = LocalJudge(op)
-    judge.outline(case(2, 2))
-    made = len(calls)
-    judge.outline(case(2, 2))
-    assert len(calls) == made
-    judge.forget(case(2, 2))
-    judge.outline(case(2, 2))
-    assert len(calls) > made
-
-
-def test_arguments_that_share_memory_have_the_expected_results_of_separate_ones(describe: Describe) -> None:
-    judge = LocalJudge(describe(SUMS).ops["added"])
-    x = torch.rand(50)
-    shared = Case("the same tensor twice", Family.SHARED, {"x": x, "y": x})
-    assert judge.fault(shared, [torch.zeros(50)]) is None
-    assert judge.fault(shared, [torch.full((50,), 1e-3)]) is not None
 
 
 BETWEEN = """

@@ -45,21 +45,15 @@ def test_a_group_with_several_crashes_is_skipped_with_a_note(events: list[dict[s
     assert cell.cell().reason == "cases skipped because similar ones crash: 1 (bad rank of x)"
 
 
-def test_the_first_failure_of_each_kind_is_kept(events: list[dict[str, Any]]) -> None:
+def test_the_first_failure_of_each_kind_is_kept_and_announced_with_its_repro(events: list[dict[str, Any]]) -> None:
     cell = recorder(events)
-    for kind, case in ((Kind.TAIL, "plain"), (Kind.LEAK, "other"), (Kind.TAIL, "later")):
-        cell.fail(Failure(kind, case))
+    for kind, case, repro in ((Kind.TAIL, "plain", "f(x)"), (Kind.LEAK, "other", ""), (Kind.TAIL, "later", "f(y)")):
+        cell.fail(Failure(kind, case, repro))
     assert [failure.case for failure in cell.cell().failures] == ["plain", "other"]
+    assert events == [{"event": "fault", "repro": "f(x)"}, {"event": "fault", "repro": ""}]
     assert cell.failed
     assert cell.has(Kind.LEAK, Kind.RACE)
     assert not cell.has(Kind.RACE)
-
-
-def test_the_first_failure_of_each_kind_is_announced_with_its_repro(events: list[dict[str, Any]]) -> None:
-    cell = recorder(events)
-    for kind, repro in ((Kind.TAIL, "f(x)"), (Kind.LEAK, ""), (Kind.TAIL, "f(y)")):
-        cell.fail(Failure(kind, "sample 1", repro))
-    assert events == [{"event": "fault", "repro": "f(x)"}, {"event": "fault", "repro": ""}]
 
 
 def test_rejected_cases_count_as_cases(events: list[dict[str, Any]]) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.checker.job import Job, Options
+from opwright.checker.job import Options
 from opwright.checker.kinds import Kind
 from opwright.checker.run_under_tools import _merged, run_under_tools
 from opwright.checker.verdict import Cell, Failure
-from tests.unit.checker.conftest import RecordingWatcher
+from tests.unit.checker.conftest import RecordingWatcher, install_compute_sanitizer, job_of
 
 if TYPE_CHECKING:
     from tests.unit.conftest import Describe
@@ -58,18 +58,10 @@ ENVIRONMENT = {"SETTING": "1"}
 def ran(describe: Describe, tmp_path_factory: pytest.TempPathFactory) -> tuple[RecordingWatcher, Cell]:
     library = describe(OPERATOR)
     home = tmp_path_factory.mktemp("cuda")
-    (home / "bin").mkdir()
-    (home / "bin/compute-sanitizer").write_text(PROGRAM)
-    (home / "bin/compute-sanitizer").chmod(0o755)
+    install_compute_sanitizer(home, PROGRAM)
     watched = RecordingWatcher()
-    job = Job(
-        namespace=library.namespace,
-        path=str(library.root / "op.py"),
-        shared_object=None,
-        cells=[["careless", "eager", "cpu"]],
-        options=Options(quick=True, reproduce=False),
-        work=str(tmp_path_factory.mktemp("work")),
-    )
+    work, options = tmp_path_factory.mktemp("work"), Options(quick=True, reproduce=False)
+    job = job_of(library, [("careless", "eager")], work, options=options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDA_HOME", str(home))
         return watched, run_under_tools(job, ("racecheck", "memcheck", "synccheck"), ENVIRONMENT, watched)

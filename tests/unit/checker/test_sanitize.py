@@ -9,6 +9,7 @@ from opwright.builder.plan import Plan
 from opwright.checker import sanitize
 from opwright.checker.sanitize import checked, environment, instrumented, report_in, tools_among
 from opwright.errors import ToolchainError
+from tests.unit.checker.conftest import install_compute_sanitizer
 
 ADDRESS = """\
 a kernel speaks
@@ -77,10 +78,7 @@ def test_a_gpu_tool_requires_a_cuda_build_of_pytorch(monkeypatch: pytest.MonkeyP
 def test_a_gpu_tool_requires_compute_sanitizer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sanitize, "find_pytorch", lambda: SimpleNamespace(cuda="13.0"))
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin/compute-sanitizer"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
+    install_compute_sanitizer(tmp_path)
     assert checked(("memcheck", "synccheck")) == ("memcheck", "synccheck")
     assert environment(("memcheck", "synccheck")) == {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
     plan = Plan(name="mine", sources=(Path("cuda.cu"),), abi="stable")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from opwright.checker.kinds import Kind
-from opwright.spec import Library, library_at
+from opwright.spec import Library, Make, derive, library_at
 
 TRAPS = Path(__file__).parents[2] / "packages/traps"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((TRAPS / "expected.json").read_text(encoding="utf-8"))
@@ -87,8 +87,6 @@ def places(name: str, file: str) -> int:
 def test_every_operator_has_samples_that_its_reference_accepts(
     name: str, build: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from opwright.spec import Make, derive
-
     for op in opened(name, build, monkeypatch).ops.values():
         samples = list(op.draw(Make()))
         assert len(samples) >= 2

@@ -22,11 +22,7 @@ def report(*statuses: Status, failures: tuple[Failure, ...] = ()) -> Report:
     return Report("mine", "ops/mine", "2.13.0", "a machine", 0, cells=cells, failures=failures)
 
 
-def test_a_failure_can_be_read_back_from_json() -> None:
-    assert Failure.from_json(through_json(FAILURE.to_json())) == FAILURE
-
-
-def test_a_cell_can_be_read_back_from_json() -> None:
+def test_a_cell_and_its_failures_can_be_read_back_from_json() -> None:
     assert Cell.from_json(through_json(CELL.to_json())) == CELL
 
 

@@ -159,7 +159,7 @@ def test_every_overload_has_its_file(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sum.dim_IntList.pt", "sum.pt"]
 
 
-def test_recorded_calls_are_samples(tmp_path: Path, describe: Describe) -> None:
+def test_recorded_calls_are_samples(describe: Describe) -> None:
     library = describe(
         "@library.op\ndef gather(x: Tensor, index: Tensor) -> Tensor:\n    return x[index]\n\n"
         "@gather.samples\ndef _(make):\n    yield from make.recorded('recorded/gather.pt')\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -10,6 +11,7 @@ import pytest
 from opwright.scale.facts.bundle_facts import BundleFacts, InputFacts, OutputFacts
 from opwright.scale.results.destination import Destination
 from opwright.scale.results.job import Job
+from opwright.scale.work import Limits, Work
 
 
 class Files(Protocol):
@@ -54,3 +56,9 @@ def job() -> Job:
 @pytest.fixture
 def destination(tmp_path: Path) -> Destination:
     return Destination(str(tmp_path / "results"))
+
+
+@pytest.fixture
+def work(facts: BundleFacts, job: Job, destination: Destination) -> Work:
+    """A map with a bundle for GPUs."""
+    return Work(replace(facts, device="cuda", is_self_contained=True), job, destination, Limits())

@@ -13,11 +13,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols
 
 import opwright
-from opwright.spec import Make, Op, derive
-
-
-def described(reference: Any, **options: Any) -> Op:
-    return opwright.Library("mine").op(**options)(reference)
+from opwright.spec import Make, derive
+from tests.unit.spec.conftest import described
 
 
 def mixed(

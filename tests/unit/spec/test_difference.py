@@ -49,12 +49,6 @@ def test_the_tolerance_depends_on_the_dtype(dtype: torch.dtype, near: float, far
     assert differs(own + far, Goal(own, own)) is not None
 
 
-def test_a_float64_result_that_was_computed_in_float32_is_wrong() -> None:
-    x = torch.rand(100, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    own = x.sin()
-    assert differs(x.float().sin().double(), Goal(own, own)) is not None
-
-
 def test_a_result_may_be_close_to_the_oracle_or_to_the_reference_in_the_same_dtype() -> None:
     own, precise = torch.tensor([1.0, 5.0]), torch.tensor([2.0, 5.0], dtype=torch.float64)
     for first in (1.0, 2.0):
@@ -155,14 +149,11 @@ def test_a_wrong_number_is_reported_with_its_index_and_the_number_of_others() ->
     assert found(torch.tensor(2.0), torch.tensor(1.0)).expected == "at []: 1.0"
 
 
-@pytest.mark.parametrize(("place", "sort"), [(83, "values"), (84, "tail"), (99, "tail")])
-def test_wrong_elements_only_at_the_end_are_a_tail(place: int, sort: str) -> None:
-    own = ones(100)
-    assert found(changed(own, place, 7), own).sort == sort
-
-
-def test_a_small_tensor_has_no_tail() -> None:
-    assert found(changed(ones(32), 31, 7), ones(32)).sort == "values"
+@pytest.mark.parametrize(
+    ("size", "place", "sort"), [(100, 83, "values"), (100, 84, "tail"), (100, 99, "tail"), (32, 31, "values")]
+)
+def test_wrong_elements_only_at_the_end_of_a_large_tensor_are_a_tail(size: int, place: int, sort: str) -> None:
+    assert found(changed(ones(size), place, 7), ones(size)).sort == sort
 
 
 def test_all_elements_of_a_large_tensor_are_compared() -> None:

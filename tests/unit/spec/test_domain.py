@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import torch
 from torch import Tensor
 
-import opwright
-from opwright.errors import SpecError
+from tests.unit.spec.conftest import described, raises
 
 if TYPE_CHECKING:
     from opwright.spec import Op
@@ -19,8 +15,8 @@ def gather(x: Tensor, index: Tensor) -> Tensor:
     return x[index]
 
 
-def described() -> Op:
-    op: Op = opwright.Library("mine").op(gather)
+def with_domain() -> Op:
+    op = described(gather)
 
     @op.domain
     def _(x: Tensor, index: Tensor) -> bool:
@@ -34,13 +30,13 @@ def call(*index: int) -> dict[str, Any]:
 
 
 def test_an_operator_without_a_domain_is_defined_everywhere() -> None:
-    op: Op = opwright.Library("mine").op(gather)
+    op = described(gather)
     assert not op.has_domain
     assert op.why_outside(call(9)) == ""
 
 
 def test_the_domain_decides_which_calls_are_inside() -> None:
-    op = described()
+    op = with_domain()
     assert op.has_domain
     assert op.why_outside(call(0, 2)) == ""
     assert op.why_outside(call(0, 3)) == "its @domain function returns False"
@@ -49,13 +45,12 @@ def test_the_domain_decides_which_calls_are_inside() -> None:
 
 
 def test_a_domain_with_wrong_parameters_is_rejected() -> None:
-    message = "the domain of mine::gather must have the operator's parameters, (x, index), but has (indices)"
-    with pytest.raises(SpecError, match=re.escape(message)):
-        opwright.Library("mine").op(gather).domain(lambda indices: True)
+    with raises("the domain of mine::gather must have the operator's parameters, (x, index), but has (indices)"):
+        described(gather).domain(lambda indices: True)
 
 
 def test_a_training_form_has_the_domain_of_its_operator() -> None:
-    form = described().for_training(gather_and_index)
+    form = with_domain().for_training(gather_and_index)
     assert form.has_domain
     assert form.why_outside(call(3)) == "its @domain function returns False"
 
@@ -65,14 +60,14 @@ def gather_and_index(x: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def test_a_backward_that_saves_all_arguments_has_the_domain_of_its_operator() -> None:
-    backward = described().backward()
+    backward = with_domain().backward()
     assert backward.has_domain
     assert backward.why_outside({"grad": torch.ones(1, 2), **call(2)}) == ""
     assert backward.why_outside({"grad": torch.ones(1, 2), **call(3)}) == "its @domain function returns False"
 
 
 def test_a_backward_that_saves_less_must_state_its_own_domain() -> None:
-    @described().backward(saves=("index",), differentiable=("x",))
+    @with_domain().backward(saves=("index",), differentiable=("x",))
     def gather_backward(grad: Tensor, index: Tensor) -> Tensor:
         return grad[index]
 
@@ -81,14 +76,3 @@ def test_a_backward_that_saves_less_must_state_its_own_domain() -> None:
     assert gather_backward.why_outside(given) == reason
     gather_backward.domain(lambda grad, index: len(grad) == 3)
     assert gather_backward.why_outside(given) == ""
-
-
-def test_samples_are_in_the_domain() -> None:
-    op = described()
-
-    @op.samples
-    def _(make: opwright.Make) -> Iterator[Any]:
-        yield make.randn(3, 2), make.randint(0, 3, 4)
-
-    (sample,) = op.draw(opwright.Make())
-    assert op.why_outside(op.bind(sample)) == ""

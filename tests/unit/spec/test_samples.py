@@ -66,12 +66,6 @@ def test_a_literal_size_is_varied_wherever_it_occurs() -> None:
     assert make.literals_seen == [16, 33]
 
 
-def test_a_call_has_keywords_and_a_tuple_has_none() -> None:
-    make = Make()
-    assert make.call(1, factor=2) == Sample((1,), {"factor": 2})
-    assert make.call() == Sample()
-
-
 def test_a_photograph_is_uint8() -> None:
     pytest.importorskip("skimage")
     make = Make(dtype=torch.float64)

@@ -49,18 +49,6 @@ def test_a_union_with_none_is_optional() -> None:
     assert schema_of(f, "f") == "f(Tensor? x, float[]? v=None) -> Tensor"
 
 
-def test_a_mutated_tensor_is_marked() -> None:
-    def f(x: Tensor, out: Tensor) -> None:
-        raise NotImplementedError
-
-    assert schema_of(f, "f", mutates=("out",)) == "f(Tensor x, Tensor(a1!) out) -> ()"
-
-
-def test_pytorch_parses_the_schema() -> None:
-    parsed = torch._C.parse_schema(f"ns::{schema_of(every_type, 'every_type')}")
-    assert [argument.name for argument in parsed.arguments][:3] == ["x", "maybe", "several"]
-
-
 def test_a_missing_annotation_is_an_error_with_file_and_line() -> None:
     with pytest.raises(SpecError, match=r"operator 'unannotated' \(.*test_schema\.py:\d+\) has no schema: Parameter x"):
         schema_of(unannotated, "unannotated")

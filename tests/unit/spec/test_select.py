@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-import re
-
-import pytest
-
-from opwright.errors import SpecError
 from opwright.spec.select import select_names
+from tests.unit.spec.conftest import raises
 
 COLOURS = ("red", "green", "blue")
 
@@ -20,5 +16,5 @@ def test_no_requested_name_selects_all() -> None:
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(SpecError, match=re.escape("unknown colour 'grey': expected one of red, green, blue")):
+    with raises("unknown colour 'grey': expected one of red, green, blue"):
         select_names(["red", "grey"], COLOURS, "colour")

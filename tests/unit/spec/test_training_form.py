@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
@@ -10,8 +9,8 @@ from torch import Tensor
 
 import opwright
 from opwright.builder.definitions import source_text
-from opwright.errors import SpecError
 from opwright.spec import Library, Make, Op
+from tests.unit.spec.conftest import raises
 
 
 def described(**options: Any) -> Op:
@@ -33,10 +32,6 @@ def backward(
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor]:
     raise NotImplementedError
-
-
-def raises(message: str) -> Any:
-    return pytest.raises(SpecError, match=re.escape(message))
 
 
 def test_autograd_records_the_training_form_once_it_has_a_native_backward() -> None:

@@ -15,10 +15,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def program(path: Path, *lines: str) -> Path:
+    """Writes a shell script that can be run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["#!/bin/sh", *lines]))
+    path.chmod(0o755)
+    return path
+
+
 def test_cxx_may_name_a_compiler_with_a_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrapper = tmp_path / "ccache"
-    wrapper.write_text("#!/bin/sh\n")
-    wrapper.chmod(0o755)
+    wrapper = program(tmp_path / "ccache")
     monkeypatch.setenv("CXX", f"{wrapper} g++")
     found = compiler.find_cxx()
     assert found.command == [str(wrapper), "g++"]
@@ -68,17 +74,15 @@ def test_without_a_compiler_the_error_names_the_package_to_install(
 def test_a_compiler_that_is_too_old_is_rejected(
     printed: str, compiler_name: str, for_pytorch: bool, for_opwright: bool, tmp_path: Path
 ) -> None:
-    program = tmp_path / "cxx"
-    program.write_text(f"#!/bin/sh\necho '{printed}'\n")
-    program.chmod(0o755)
+    path = program(tmp_path / "cxx", f"echo '{printed}'")
     for opwrights, is_accepted, oldest in (
         (False, for_pytorch, "g++ 10 or clang++ 11"),
         (True, for_opwright, "g++ 11 or clang++ 13"),
     ):
         with contextlib.nullcontext() if is_accepted else pytest.raises(ToolchainError) as raised:
-            compiler.Compiler(program).check_release(opwrights=opwrights)
+            compiler.Compiler(path).check_release(opwrights=opwrights)
         assert raised is None or str(raised.value) == (
-            f"{compiler_name} ({program}) is too old: opwright compiles C++20, which requires {oldest}, or newer. "
+            f"{compiler_name} ({path}) is too old: opwright compiles C++20, which requires {oldest}, or newer. "
             "Install one, and set the environment variable CXX to it, such as CXX=g++-12"
         )
 
@@ -94,11 +98,10 @@ def test_two_names_of_one_gcc_have_the_same_cache_keys_but_two_compilers_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    for program in ("x86_64-linux-gnu-g++-12", "clang-14"):
-        (tmp_path / program).write_text("#!/bin/sh\n")
-        (tmp_path / program).chmod(0o755)
-    for name, program in {"g++": "x86_64-linux-gnu-g++-12", "c++": "g++", "clang++": "clang-14"}.items():
-        (tmp_path / name).symlink_to(program)
+    for name in ("x86_64-linux-gnu-g++-12", "clang-14"):
+        program(tmp_path / name)
+    for name, target in {"g++": "x86_64-linux-gnu-g++-12", "c++": "g++", "clang++": "clang-14"}.items():
+        (tmp_path / name).symlink_to(target)
     identities = [compiler.Compiler(tmp_path / name).identity for name in ("g++", "c++", "clang++", "clang-14")]
     assert identities[0] == identities[1]
     # clang-14 compiles as C under its own name, and as C++ under the other.
@@ -107,10 +110,7 @@ def test_two_names_of_one_gcc_have_the_same_cache_keys_but_two_compilers_do_not(
 
 
 def test_the_toolkit_is_found_behind_a_wrapper(tmp_path: Path) -> None:
-    wrapper = tmp_path / "bin" / "nvcc"
-    wrapper.parent.mkdir()
-    wrapper.write_text("#!/bin/sh\necho '#$ _HERE_=/opt/cuda/bin'\n")
-    wrapper.chmod(0o755)
+    wrapper = program(tmp_path / "bin" / "nvcc", "echo '#$ _HERE_=/opt/cuda/bin'")
     assert str(compiler.cuda_home(compiler.Compiler(wrapper))) == "/opt/cuda"
 
 
@@ -119,15 +119,13 @@ def test_compute_sanitizer_is_found_in_the_toolkit_before_the_path(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CUDA_PATH", raising=False)
-    for place in (tmp_path / "home" / folder, tmp_path / "path"):
-        place.mkdir(parents=True)
-        (place / "compute-sanitizer").write_text("#!/bin/sh\n")
-        (place / "compute-sanitizer").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    of_home = program(tmp_path / "home" / folder / "compute-sanitizer")
+    of_path = program(tmp_path / "path" / "compute-sanitizer")
+    monkeypatch.setenv("PATH", str(of_path.parent))
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "home"))
-    assert compute_sanitizer.find_compute_sanitizer() == tmp_path / "home" / folder / "compute-sanitizer"
+    assert compute_sanitizer.find_compute_sanitizer() == of_home
     monkeypatch.delenv("CUDA_HOME")
-    assert compute_sanitizer.find_compute_sanitizer() == tmp_path / "path/compute-sanitizer"
+    assert compute_sanitizer.find_compute_sanitizer() == of_path
 
 
 def test_without_compute_sanitizer_the_error_lists_the_searched_places(
@@ -153,22 +151,21 @@ def test_the_installed_pytorch_is_found_without_importing_it() -> None:
     assert (found.lib_dir / "libtorch_cpu.so").is_file()
 
 
-def _torch_at(folder: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / "version.py").write_text(f"__version__ = '{version}'\ncuda: Optional[str] = None\ngit_version = 'abc'\n")
-    spec = types.SimpleNamespace(submodule_search_locations=[str(folder)])
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        ("2.9.1+cu128", r"PyTorch 2\.9\.1\+cu128 is too old: opwright requires 2\.11 or newer"),
+        ("2.13.0", r"has no C\+\+ headers"),
+    ],
+)
+def test_a_pytorch_that_is_too_old_or_has_no_headers_is_rejected(
+    version: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"__version__ = '{version}'\ncuda: Optional[str] = None\ngit_version = 'abc'\n"
+    (tmp_path / "version.py").write_text(text)
+    spec = types.SimpleNamespace(submodule_search_locations=[str(tmp_path)])
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: spec)
-
-
-def test_a_pytorch_that_is_too_old_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _torch_at(tmp_path, "2.9.1+cu128", monkeypatch)
-    with pytest.raises(ToolchainError, match=r"PyTorch 2\.9\.1\+cu128 is too old: opwright requires 2\.11 or newer"):
-        pytorch.find_pytorch()
-
-
-def test_a_pytorch_without_headers_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _torch_at(tmp_path, "2.13.0", monkeypatch)
-    with pytest.raises(ToolchainError, match=r"has no C\+\+ headers"):
+    with pytest.raises(ToolchainError, match=message):
         pytorch.find_pytorch()
 
 

@@ -124,9 +124,7 @@ def test_it_is_killed_with_its_client(python: Sequence[str], tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x09", (9).to_bytes(8, "little"), (9).to_bytes(8, "little") + b"{}"])
-def test_a_client_that_dies_during_its_request_does_not_stop_the_server(
-    python: Sequence[str], tmp_path: Path, sent: bytes
-) -> None:
+def test_a_client_that_dies_during_its_request_does_not_stop_the_server(python: Sequence[str], sent: bytes) -> None:
     run([*python, "program", "exit"], check=False)  # the server has started
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(f"{python[-1]}/socket")

@@ -68,7 +68,7 @@ def test_a_program_that_exits_in_time_does_not_time_out() -> None:
 
 def test_the_error_names_the_time_limit_as_the_reason() -> None:
     with pytest.raises(BuildError, match="The command was killed at its time limit"):
-        run([sys.executable, "-c", "import time; time.sleep(99)"], timeout_s=0.5)
+        run([sys.executable, "-c", "import time; time.sleep(99)"], timeout_s=TimeLimit(0.5))
 
 
 def test_a_time_limit_restarts_when_a_program_makes_progress(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,11 +81,6 @@ def test_a_time_limit_restarts_when_a_program_makes_progress(monkeypatch: pytest
     assert limit.left_s == 60
     now = 211.0
     assert limit.left_s == -1
-
-
-def test_a_program_without_progress_is_killed_at_its_limit() -> None:
-    program = "import time; time.sleep(99)"
-    assert run([sys.executable, "-c", program], check=False, timeout_s=TimeLimit(0.5)).timed_out
 
 
 def test_an_exception_in_the_line_callback_leaves_no_program_running() -> None:

@@ -65,10 +65,7 @@ def test_a_module_of_the_current_folder_is_found(written: Written, monkeypatch: 
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (
-            "resnet",
-            "'resnet' does not name a model: expected file.py:callable, package.module:callable, or a",
-        ),
+        ("resnet", "'resnet' does not name a model: expected file.py:callable, package.module:callable, or a"),
         ("missing.pt", "the model missing.pt does not exist: expected file.py:callable"),
         ("missing.py:net", "missing.py does not exist: expected file.py:callable"),
         ("no_such_package.models:net", "no module 'no_such_package.models' is in this folder or installed"),

@@ -105,11 +105,7 @@ def test_inputs_of_a_package_without_known_names_are_named_by_their_shapes_or_nu
             {},
             "the samples of 'image' differ in more than their sizes: float32 (1,) and float32 (1, 1)",
         ),
-        (
-            [ONES(5)],
-            {"image": "1..4"},
-            "sample 0 of 'image' does not have the given shape: float32[5] is not float32",
-        ),
+        ([ONES(5)], {"image": "1..4"}, "sample 0 of 'image' does not have the given shape: float32[5] is not float32"),
         ([ONES(5)], {"picture": "5"}, "there is a shape for 'picture', which is not an input: the inputs are image"),
     ],
 )

@@ -72,21 +72,18 @@ def test_dimensions_in_which_samples_differ_range_from_the_smallest_to_the_large
 
 
 @pytest.mark.parametrize(
-    ("sizes", "why"),
+    ("tensor", "why"),
     [
-        ((1, 3), ""),
-        ((9, 3), ""),
-        ((0, 3), "float32[0,3] is not float32[1..,3]"),
-        ((1, 4), "float32[1,4] is not float32[1..,3]"),
-        ((1,), "float32[1] is not float32[1..,3]"),
+        (torch.ones(1, 3), ""),
+        (torch.ones(9, 3), ""),
+        (torch.ones(0, 3), "float32[0,3] is not float32[1..,3]"),
+        (torch.ones(1, 4), "float32[1,4] is not float32[1..,3]"),
+        (torch.ones(1), "float32[1] is not float32[1..,3]"),
+        (torch.ones(1, 3, dtype=torch.int64), "int64[1,3] is not float32[1..,3]"),
     ],
 )
-def test_a_tensor_outside_a_shape_is_described(sizes: tuple[int, ...], why: str) -> None:
-    assert shape.why_not(torch.ones(sizes), parse_shape("1..,3")) == why
-
-
-def test_a_tensor_of_another_dtype_is_described() -> None:
-    assert shape.why_not(torch.ones(2, dtype=torch.int64), parse_shape("2")) == "int64[2] is not float32[2]"
+def test_a_tensor_outside_a_shape_is_described(tensor: torch.Tensor, why: str) -> None:
+    assert shape.why_not(tensor, parse_shape("1..,3")) == why
 
 
 @given(st.lists(SHAPES, min_size=1, max_size=3), st.integers(1, 2**20))

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
     from opwright.checker.verdict import Failure
 
+NOT_A_NUMBER = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    return x * float("nan")
+"""
+
 
 class RunChecks(Protocol):
     """Runs checks of an operator, and returns the failures that they record."""

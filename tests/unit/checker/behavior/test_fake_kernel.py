@@ -11,10 +11,10 @@ from opwright.checker.behavior.fake_kernel import check_fake
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Recorder
 from opwright.checker.steps import Steps
+from tests.unit.checker.conftest import MakeSubject, recorder_of_steps
 
 if TYPE_CHECKING:
     from opwright.checker.verdict import Failure
-    from tests.unit.checker.conftest import MakeSubject
 
 OPERATOR = """
 @library.op
@@ -81,7 +81,8 @@ def f(x: Tensor, y: Tensor, mode: str = "row") -> Tensor:
 @f.samples
 def _(make):
     yield make.randn(4, 5), make.randn(4, 5)
-
+"""
+FAKE_OF_PROMOTED = """
 @f.fake
 def _(x, y, mode="row"):
     shape = {shape}
@@ -102,34 +103,27 @@ RIGHT_DTYPE = "torch.result_type(x.new_empty(()).sum(), y.new_empty(()).sum())"
 def test_a_fake_is_compared_for_mixed_dtypes_options_and_unequal_shapes(
     make_subject: MakeSubject, shape: str, dtype: str, kind: Kind
 ) -> None:
-    (failure,) = faults(PROMOTED.format(shape=shape, dtype=dtype), make_subject)
+    (failure,) = faults(PROMOTED + FAKE_OF_PROMOTED.format(shape=shape, dtype=dtype), make_subject)
     assert failure.kind is kind
 
 
 def test_a_correct_fake_of_an_operator_that_promotes_dtypes_passes(make_subject: MakeSubject) -> None:
-    text = PROMOTED.split("@f.fake", maxsplit=1)[0]
-    assert faults(text, make_subject) == ()
+    assert faults(PROMOTED, make_subject) == ()
 
 
 def test_dtypes_of_all_tensors_are_mixed_in_a_bounded_number_of_cases(make_subject: MakeSubject) -> None:
-    text = PROMOTED.split("@f.fake", maxsplit=1)[0]
-    steps: list[str] = []
-    for quick in (True, False):
-        recorder = Recorder(
-            "f", "compile", "cpu", lambda event: steps.append(event["step"]) if event["event"] == "step" else None
-        )
-        check_fake(Steps(make_subject(text, quick=quick), recorder))
-        if quick:
-            assert len(steps) <= 120
-            steps.clear()
+    recorder, quick_steps = recorder_of_steps("compile")
+    check_fake(Steps(make_subject(PROMOTED, quick=True), recorder))
+    assert len(quick_steps) <= 120
+    recorder, steps = recorder_of_steps("compile")
+    check_fake(Steps(make_subject(PROMOTED), recorder))
     mixed = [step for step in steps if re.match(r"sample 1, x in \w+, y in \w+, real and fake", step)]
     assert len(mixed) > 20
     assert any(step.count(", ") > 2 and " alone in " not in step and step not in mixed for step in steps)
 
 
 def test_cases_after_one_that_crashed_are_compared(make_subject: MakeSubject) -> None:
-    text = PROMOTED.format(shape=RIGHT_SHAPE, dtype="x.dtype")
-    subject = make_subject(text, quick=True)
+    subject = make_subject(PROMOTED + FAKE_OF_PROMOTED.format(shape=RIGHT_SHAPE, dtype="x.dtype"), quick=True)
     died = frozenset({"two of them are enough", "strides of x"})
     recorder = Recorder("f", "compile", "cpu", lambda event: None, skip_groups=died)
     check_fake(Steps(subject, recorder))

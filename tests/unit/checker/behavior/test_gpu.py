@@ -18,22 +18,14 @@ from opwright.checker.gradients.on_gpu import check_gradients_on_gpu
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Recorder, UnusableProcessError
 from opwright.checker.verdict import Failure
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opwright.checker.subject import Subject
-    from tests.unit.checker.conftest import MakeSubject
 
-SQUARED = """
-@library.op
-def squared(x: Tensor) -> Tensor:
-    return x * x
-
-@squared.samples
-def _(make):
-    yield make.randn(4, 5)
-"""
+SQUARED = operator("x: Tensor", "x * x", "make.randn(4, 5)")
 MUTATED = """
 @library.op(mutates=("x",))
 def grown(x: Tensor, by: Tensor) -> None:

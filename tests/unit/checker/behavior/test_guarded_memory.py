@@ -73,7 +73,6 @@ def test_an_operator_that_raises_completes_every_step(describe: Describe) -> Non
     ("body", "step", "kind"),
     [
         ("x.add_(1).sub_(1)", "sample 1: its arguments in read-only memory", Kind.WRITES_INPUT),
-        ("x[-1:] = x[-1:].clone()", "sample 1: its arguments in read-only memory", Kind.WRITES_INPUT),
         ("if x.dim() == 1: x.mul_(1)", "sample 2: its arguments in read-only memory", Kind.WRITES_INPUT),
         (
             "torch.empty(0).set_(x.untyped_storage(), x.storage_offset() + x.numel(), (1,)).clone()",
@@ -86,7 +85,7 @@ def test_an_operator_that_raises_completes_every_step(describe: Describe) -> Non
             Kind.OUT_OF_BOUNDS,
         ),
     ],
-    ids=["written and restored", "one row", "another sample", "past the end", "before the start"],
+    ids=["written and restored", "another sample", "past the end", "before the start"],
 )
 def test_an_invalid_access_crashes_the_process_in_a_step_that_names_the_fault(
     describe: Describe, body: str, step: str, kind: Kind

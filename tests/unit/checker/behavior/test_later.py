@@ -11,6 +11,7 @@ import torch
 
 from opwright.checker.behavior.later import check_finality, check_later
 from opwright.checker.kinds import Kind
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,17 +22,8 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
     from opwright.checker.verdict import Failure
     from tests.unit.checker.behavior.conftest import RunChecks
-    from tests.unit.checker.conftest import MakeSubject
 
-PICKED = """
-@library.op
-def f(x: Tensor, index: Tensor) -> Tensor:
-    return x[index] + 1
-
-@f.samples
-def _(make):
-    yield make.randn(40), make.randint(0, 40, 9)
-"""
+PICKED = operator("x: Tensor, index: Tensor", "x[index] + 1", "make.randn(40), make.randint(0, 40, 9)")
 
 
 @pytest.fixture(autouse=True)

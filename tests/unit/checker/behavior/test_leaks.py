@@ -10,17 +10,11 @@ from opwright.checker.behavior import leaks
 from opwright.checker.behavior.leaks import check_memory_growth
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.kinds import Kind
+from tests.unit.checker.conftest import RIGHT, SAMPLES, MakeSubject
 
 if TYPE_CHECKING:
     from tests.unit.checker.behavior.conftest import RunChecks
-    from tests.unit.checker.conftest import MakeSubject
 
-SAMPLES = """
-@f.samples
-def _(make):
-    yield make.randn(40)
-"""
-RIGHT = "@library.op\ndef f(x: Tensor) -> Tensor:\n    return x + 1\n"
 KEEPS_AT_AN_OPTION = """
 kept = []
 @library.op

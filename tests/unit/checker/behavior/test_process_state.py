@@ -16,6 +16,7 @@ import torch
 from opwright.checker.behavior.process_state import check_process_state, differences, restore, state
 from opwright.checker.behavior.results import check_results
 from opwright.checker.kinds import Kind
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from opwright.checker.subject import Subject
     from tests.unit.checker.behavior.conftest import RunChecks
-    from tests.unit.checker.conftest import MakeSubject
 
 
 @pytest.fixture(autouse=True)
@@ -44,14 +44,6 @@ def changed_by(change: Callable[[], Any]) -> dict[str, tuple[str, str]]:
     return differences(before, state())
 
 
-def ignore_a_signal() -> None:
-    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
-
-
-def test_the_state_does_not_change_without_a_call() -> None:
-    assert changed_by(lambda: None) == {}
-
-
 CHANGES: dict[str, tuple[Callable[[], Any], tuple[str, str]]] = {
     "the number of PyTorch's threads": (lambda: torch.set_num_threads(torch.get_num_threads() + 1), ("", "")),
     "grad mode": (lambda: torch.set_grad_enabled(mode=False), ("True", "False")),
@@ -60,7 +52,10 @@ CHANGES: dict[str, tuple[Callable[[], Any], tuple[str, str]]] = {
     "flushing of denormals to zero": (lambda: torch.set_flush_denormal(True), ("False", "True")),
     "the working directory": (lambda: os.chdir("/usr"), ("", "/usr")),
     "environment variables": (lambda: os.environ.update(MISBEHAVING="here"), ("MISBEHAVING unset", "MISBEHAVING=here")),
-    "signal handlers": (ignore_a_signal, ("SIGUSR2 by default", "SIGUSR2 ignored")),
+    "signal handlers": (
+        lambda: signal.signal(signal.SIGUSR2, signal.SIG_IGN),
+        ("SIGUSR2 by default", "SIGUSR2 ignored"),
+    ),
     "blocked signals": (lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2]), ("[]", "")),
 }
 
@@ -116,15 +111,6 @@ def test_at_most_four_variables_are_shown(monkeypatch: pytest.MonkeyPatch) -> No
 
 # -- operators ------------------------------------------------------------------------------------------------
 
-RIGHT = """
-@library.op
-def f(x: Tensor) -> Tensor:
-    return x + 1
-
-@f.samples
-def _(make):
-    yield make.randn(4, 3)
-"""
 RANDOM = """
 first = torch.rand(1)
 
@@ -140,7 +126,7 @@ def _(make):
 
 @pytest.fixture
 def subject(make_subject: MakeSubject) -> Subject:
-    return make_subject(RIGHT, quick=True)
+    return make_subject(operator("x: Tensor", "x + 1", "make.randn(4, 3)"), quick=True)
 
 
 def faults(subject: Subject, failures: RunChecks, change: Callable[[], Any]) -> dict[str, str]:

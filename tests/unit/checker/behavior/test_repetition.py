@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import torch
 
 from opwright.checker.behavior.repetition import check_repetition
 from opwright.checker.kinds import Kind
+from tests.unit.checker.behavior.conftest import NOT_A_NUMBER, RunChecks
+from tests.unit.checker.conftest import RIGHT, SAMPLES, MakeSubject
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from tests.unit.checker.behavior.conftest import RunChecks
-    from tests.unit.checker.conftest import MakeSubject
-
-SAMPLES = """
-@f.samples
-def _(make):
-    yield make.randn(40)
-"""
-RIGHT = "@library.op\ndef f(x: Tensor) -> Tensor:\n    return x + 1\n"
 COUNTS_CALLS = """
 calls = []
 @library.op
@@ -58,11 +46,6 @@ def f(x: Tensor) -> Tensor:
     calls.append(1)
     return x * 0 + (torch.finfo(x.dtype).max if len(calls) < 50 else float("inf"))
 """
-NOT_A_NUMBER = """
-@library.op
-def f(x: Tensor) -> Tensor:
-    return x * float("nan")
-"""
 # Like an atomic addition, each call rounds differently.
 ROUNDED_DIFFERENTLY = """
 calls = []
@@ -70,19 +53,6 @@ calls = []
 def f(x: Tensor) -> Tensor:
     calls.append(1)
     return sum((x if len(calls) % 2 else x.flip(0)).unbind()).reshape(1)
-"""
-ASCENDING = """
-@library.op
-def f(x: Tensor) -> Tensor:
-    return x + 1
-
-@f.domain
-def _(x):
-    return bool((x.diff() >= 0).all())
-
-@f.samples
-def _(make):
-    yield make.randn(40).sort().values
 """
 
 
@@ -115,17 +85,3 @@ def test_a_different_order_of_sums_in_each_call_is_not_state(make_subject: MakeS
     torch.testing.assert_close(first, second)
     assert not torch.equal(first, second)
     assert failures(subject, check_repetition) == ()
-
-
-def test_no_call_is_outside_the_domain(make_subject: MakeSubject, failures: RunChecks) -> None:
-    subject = make_subject(ASCENDING, quick=True)
-    outside: list[Tensor] = []
-
-    def overload(x: Tensor) -> Tensor:
-        if not bool((x.diff() >= 0).all()):
-            outside.append(x)
-        return x + 1
-
-    subject.__dict__["overload"] = overload
-    assert failures(subject, check_repetition) == ()
-    assert outside == []

@@ -126,19 +126,18 @@ def test_equal_dimensions_that_the_kernel_confuses_are_named(subject: Any) -> No
     assert Kind.RESULT_TYPE in kinds(cell(one).failures)
 
 
-SKIPS = "y = x * 2\n    y[x.shape[0] // 8 * 8:] = 0\n    return y"
-
-
-def test_a_skipped_remainder_of_a_vector_loop_is_a_vector_tail(subject: Any) -> None:
-    one = subject("return x * 2", SKIPS)
+@pytest.mark.parametrize(
+    ("kernel", "kind"),
+    [
+        ("y = x * 2\n    y[x.shape[0] // 8 * 8:] = 0\n    return y", Kind.TAIL),
+        ("return x * 2 if x.shape[0] == 40 else x * 3", Kind.SIZE),
+    ],
+    ids=["the remainder", "every element"],
+)
+def test_only_a_skipped_remainder_of_a_vector_loop_is_a_vector_tail(subject: Any, kernel: str, kind: Kind) -> None:
+    one = subject("return x * 2", kernel)
     sizes = [case for case in one.varied if case.size is not None]
-    assert kinds(cell(one, sizes).failures) == {Kind.TAIL: "sample 1, size 40 as 1"}
-
-
-def test_every_element_wrong_at_other_sizes_is_not_a_vector_tail(subject: Any) -> None:
-    one = subject("return x * 2", "return x * 2 if x.shape[0] == 40 else x * 3")
-    sizes = [case for case in one.varied if case.size is not None]
-    assert kinds(cell(one, sizes).failures) == {Kind.SIZE: "sample 1, size 40 as 1"}
+    assert kinds(cell(one, sizes).failures) == {kind: "sample 1, size 40 as 1"}
 
 
 def test_a_fault_in_the_last_elements_of_a_sample_is_reported(subject: Any) -> None:

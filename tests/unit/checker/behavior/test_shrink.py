@@ -47,12 +47,6 @@ def holds(number: float) -> Callable[[Case], bool]:
     return lambda given: bool((given.arguments["x0"] == number).any())
 
 
-def test_irrelevant_elements_are_removed_except_one() -> None:
-    found = smallest(case((64, 48)), holds(64 * 48 - 5))
-    assert elements_in(found.arguments) <= SMALL
-    assert holds(64 * 48 - 5)(found)
-
-
 def test_dimensions_of_one_size_are_cut_together() -> None:
     def is_product(given: Case) -> bool:
         one, other = given.arguments.values()
@@ -64,28 +58,22 @@ def test_dimensions_of_one_size_are_cut_together() -> None:
     assert elements_in(found.arguments) <= SMALL
 
 
-def test_a_case_that_fails_only_at_its_size_is_unchanged() -> None:
-    given = case((20, 7))
-    assert smallest(given, lambda smaller: shapes(smaller) == [(20, 7)]) is given
-
-
 def test_the_family_and_argument_are_kept_and_the_name_says_made_smaller() -> None:
     found = smallest(case((64,), family=Family.SPECIAL), holds(5))
     assert (found.family, found.argument) == (Family.SPECIAL, "x0")
     assert found.name.startswith("a case, made smaller (trial ")
 
 
-@pytest.mark.parametrize("family", [Family.SAMPLE, Family.SIZE, Family.EMPTY, Family.UNEQUAL, Family.FAR])
-def test_a_case_that_varies_a_size_is_not_made_smaller(family: Family) -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(case((64,), family=one) for one in (Family.SAMPLE, Family.SIZE, Family.EMPTY, Family.UNEQUAL, Family.FAR)),
+        case((2, 3)),
+    ],
+    ids=lambda given: given.family.value,
+)
+def test_a_case_that_varies_a_size_or_is_short_is_not_made_smaller(given: Case) -> None:
     fails = Fails(lambda _: True)
-    given = case((64,), family=family)
-    assert smallest(given, fails) is given
-    assert fails.asked == []
-
-
-def test_a_short_case_is_not_made_smaller() -> None:
-    fails = Fails(lambda _: True)
-    given = case((2, 3))
     assert smallest(given, fails) is given
     assert fails.asked == []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -11,24 +10,9 @@ import torch
 from opwright.checker.behavior.thread_count import threads
 from opwright.checker.behavior.threads import check_threads
 from opwright.checker.kinds import Kind
+from tests.unit.checker.behavior.conftest import NOT_A_NUMBER, RunChecks
+from tests.unit.checker.conftest import RIGHT, SAMPLES, MakeSubject
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from tests.unit.checker.behavior.conftest import RunChecks
-    from tests.unit.checker.conftest import MakeSubject
-
-SAMPLES = """
-@f.samples
-def _(make):
-    yield make.randn(40)
-"""
-RIGHT = "@library.op\ndef f(x: Tensor) -> Tensor:\n    return x + 1\n"
-NOT_A_NUMBER = """
-@library.op
-def f(x: Tensor) -> Tensor:
-    return x * float("nan")
-"""
 BY_THREADS = """
 @library.op
 def f(x: Tensor) -> Tensor:
@@ -90,19 +74,6 @@ def f(x: Tensor) -> Tensor:
     alone = len(inside) == 1
     inside.clear()
     return x + 0 if alone else x.double()
-"""
-ASCENDING = """
-@library.op
-def f(x: Tensor) -> Tensor:
-    return x + 1
-
-@f.domain
-def _(x):
-    return bool((x.diff() >= 0).all())
-
-@f.samples
-def _(make):
-    yield make.randn(40).sort().values
 """
 
 
@@ -191,17 +162,3 @@ def test_the_number_of_threads_is_restored(make_subject: MakeSubject, failures: 
     with threads(1):
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before
-
-
-def test_no_call_is_outside_the_domain(make_subject: MakeSubject, failures: RunChecks) -> None:
-    subject = make_subject(ASCENDING, quick=True)
-    outside: list[Tensor] = []
-
-    def overload(x: Tensor) -> Tensor:
-        if not bool((x.diff() >= 0).all()):
-            outside.append(x)
-        return x + 1
-
-    subject.__dict__["overload"] = overload
-    assert failures(subject, check_threads) == ()
-    assert outside == []

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opwright.spec import derive
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
     from opwright.checker.cases.case import Case, Family
     from opwright.checker.subject import Subject
-    from tests.unit.checker.conftest import MakeSubject
 
 ASKED = """
 @library.op
@@ -27,26 +27,13 @@ def _(make):
     yield make.randn(n, n), make.randn(n, 50), n
     yield make.randn(100, 100), make.randn(100, 100), 100
 """
-WRITTEN = """
-@library.op
-def written(x: Tensor, index: Tensor) -> Tensor:
-    return x[index]
-
-@written.samples
-def _(make):
-    yield make.randn(12, 5), make.randint(0, 2, 5)
-    yield make.randn(70, 5), make.randint(0, 2, 70)
-"""
-SMALLEST_LAST = """
-@library.op
-def doubled(x: Tensor) -> Tensor:
-    return 2 * x
-
-@doubled.samples
-def _(make):
-    yield make.randn(12, 5)
-    yield make.randn(3, 4)
-"""
+WRITTEN = operator(
+    "x: Tensor, index: Tensor",
+    "x[index]",
+    "make.randn(12, 5), make.randint(0, 2, 5)",
+    "make.randn(70, 5), make.randint(0, 2, 70)",
+)
+SMALLEST_LAST = operator("x: Tensor", "2 * x", "make.randn(12, 5)", "make.randn(3, 4)")
 
 
 @pytest.fixture(scope="module")

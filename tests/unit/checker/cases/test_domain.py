@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from opwright.checker.behavior.repetition import check_repetition
+from opwright.checker.behavior.threads import check_threads
 from opwright.checker.cases.case import Family
 from opwright.checker.processes.worker import run_cell
-from opwright.checker.recorder import Recorder
 from opwright.checker.runtimes import vmap
 from opwright.errors import SpecError
+from tests.unit.checker.conftest import MakeSubject, recorder_of_steps
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from tests.unit.checker.conftest import MakeSubject
+    from torch import Tensor
 
 GATHER = """
 @library.op(vmap=True)
@@ -49,12 +49,44 @@ def test_calls_are_batched_only_inside_the_domain(make_subject: MakeSubject) -> 
     text = GATHER.replace("bool(((index >= 0) & (index < x.shape[0])).all())", "bool((index == x[0, 0]).all())")
     draw = "    value = make.randint(0, 12, 1)\n    yield value.float().expand(12, 5) * 1, value.expand(7) * 1\n"
     text = text.replace("    yield make.randn(12, 5), make.randint(0, 12, 7)\n", draw)
-    steps: list[dict[str, Any]] = []
-    recorder = Recorder("f", "vmap", "cpu", steps.append)
+    recorder, steps = recorder_of_steps("vmap")
     vmap.run(make_subject(text), recorder)
     assert recorder.cell().failures == ()
-    assert not [step["step"] for step in steps if "share" in step["step"]]
-    assert [step["step"] for step in steps if "batches in front" in step["step"]]
+    assert not [step for step in steps if "share" in step]
+    assert [step for step in steps if "batches in front" in step]
+
+
+ASCENDING = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    return x + 1
+
+@f.domain
+def _(x):
+    return bool((x.diff() >= 0).all())
+
+@f.samples
+def _(make):
+    yield make.randn(40).sort().values
+"""
+
+
+@pytest.mark.parametrize("check", [check_repetition, check_threads])
+def test_repeated_and_concurrent_calls_are_inside_the_domain(make_subject: MakeSubject, check: Any) -> None:
+    subject = make_subject(ASCENDING, quick=True)
+    outside: list[Tensor] = []
+
+    def overload(x: Tensor) -> Tensor:
+        if not bool((x.diff() >= 0).all()):
+            outside.append(x)
+        return x + 1
+
+    subject.overload = overload
+    recorder, steps = recorder_of_steps("eager")
+    check(subject, recorder)
+    assert steps
+    assert recorder.cell().failures == ()
+    assert outside == []
 
 
 def test_a_sample_outside_the_domain_is_a_fault_of_the_description(make_subject: MakeSubject) -> None:

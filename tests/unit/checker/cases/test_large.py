@@ -8,10 +8,10 @@ import torch
 from opwright.checker.cases import large
 from opwright.checker.cases.case import Case, Family
 from tests.unit.checker.cases.conftest import ASKED, WRITTEN
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
     from opwright.checker.subject import Subject
-    from tests.unit.checker.conftest import MakeSubject
 
 
 def test_a_large_call_is_made_only_on_request(asked: Subject) -> None:
@@ -60,18 +60,10 @@ def test_a_large_call_just_exceeds_2_to_the_31_bytes(
     assert case.arguments["x"].nbytes > 2**31
 
 
-@pytest.mark.parametrize(
-    ("samples", "reason"),
-    [
-        ("yield make.photograph('camera').float()", "no size in the samples makes such a tensor"),
-        ("n = make.size(4)\n    yield make.randn(n % 7 + 1)", "no size in the samples makes such a tensor"),
-    ],
-)
+@pytest.mark.parametrize("sample", ["make.photograph('camera').float()", "make.randn(make.size(4) % 7 + 1)"])
 def test_samples_without_a_size_for_a_large_tensor_are_reported(
-    make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch, samples: str, reason: str
+    make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch, sample: str
 ) -> None:
-    subject = make_subject(
-        f"@library.op\ndef f(x: Tensor) -> Tensor:\n    return x + 1\n@f.samples\ndef _(make):\n    {samples}",
-        large=True,
-    )
-    assert drawn_large(subject, monkeypatch) == (None, f"no call with more than 2^31 bytes was tried: {reason}")
+    subject = make_subject(operator("x: Tensor", "x + 1", sample), large=True)
+    reason = "no call with more than 2^31 bytes was tried: no size in the samples makes such a tensor"
+    assert drawn_large(subject, monkeypatch) == (None, reason)

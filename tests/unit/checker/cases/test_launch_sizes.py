@@ -9,20 +9,12 @@ from opwright.checker.cases import large
 from opwright.checker.cases.launch_sizes import launch_sizes
 from opwright.checker.cases.sizes import Resizer, size_slots
 from tests.unit.checker.cases.conftest import SMALLEST_LAST, shapes
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
     from opwright.checker.subject import Subject
-    from tests.unit.checker.conftest import MakeSubject
 
-TWO_SIZES = """
-@library.op
-def doubled(x: Tensor) -> Tensor:
-    return 2 * x
-
-@doubled.samples
-def _(make):
-    yield make.randn(make.size(6), make.size(40))
-"""
+TWO_SIZES = operator("x: Tensor", "2 * x", "make.randn(make.size(6), make.size(40))")
 SUMMED = TWO_SIZES.replace("2 * x", "x.sum(1)")
 
 

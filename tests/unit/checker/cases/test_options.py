@@ -10,10 +10,11 @@ from torch import Tensor
 
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.cases.options import _literals, options, thresholds
+from opwright.checker.cases.samples import samples
 from opwright.spec import Sample
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
-    from tests.unit.checker.conftest import MakeSubject
     from tests.unit.conftest import Describe
 
 OPERATOR = """
@@ -141,15 +142,8 @@ def test_a_mask_is_tried_for_an_omitted_vector(tried: Any) -> None:
 
 
 def test_an_omitted_tensor_is_tried_with_the_shape_of_the_result(make_subject: MakeSubject) -> None:
-    subject = make_subject("""
-@library.op
-def product(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
-    return x @ y
-
-@product.samples
-def _(make):
-    yield make.randn(2, 3), make.randn(3, 5)
-""")
+    parameters = "x: Tensor, y: Tensor, out: Tensor | None = None"
+    subject = make_subject(operator(parameters, "x @ y", "make.randn(2, 3), make.randn(3, 5)"))
     given = {one.what for one in options(subject.op, subject.samples[0])}
     assert {"out=a tensor (2, 3)", "out=a tensor (3, 5)", "out=a tensor (2, 5)"} <= given
 
@@ -205,8 +199,6 @@ f = library.op(g)
 def _(make):
     yield make.randn(3), 1
 """)
-    from opwright.checker.cases.samples import samples
-
     (op,) = library.ops.values()
     (case,) = samples(op, "cpu", 0)
     found = [one.of(case).arguments["n"] for one in options(op, case)]
@@ -215,17 +207,9 @@ def _(make):
 
 
 def test_options_and_literals_may_be_thresholds_of_tensor_values(make_subject: MakeSubject) -> None:
-    subject = make_subject(
-        """
-@library.op
-def f(x: Tensor, ignored: int, limit: float, flag: bool, sizes: Sequence[int]) -> Tensor:
-    return torch.where((x > limit) & (x != ignored), x, 20.5)
-
-@f.samples
-def _(make):
-    yield make.randn(3, 4), -100, 0.25, True, [7, 10**9]
-"""
-    )
+    parameters = "x: Tensor, ignored: int, limit: float, flag: bool, sizes: Sequence[int]"
+    reference = "torch.where((x > limit) & (x != ignored), x, 20.5)"
+    subject = make_subject(operator(parameters, reference, "make.randn(3, 4), -100, 0.25, True, [7, 10**9]"))
     (case,) = subject.samples
     assert thresholds(subject.op, case) == [-100.0, 0.25, 7.0, 20.5, -20.5]
     with_number = {one.name for one in subject.varied if one.family is Family.NUMBER}

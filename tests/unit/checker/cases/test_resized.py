@@ -10,21 +10,17 @@ import torch
 from opwright.checker.cases.case import Family
 from opwright.checker.cases.resized import with_sizes
 from tests.unit.checker.cases.conftest import shapes
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
     from opwright.checker.cases.case import Case
     from opwright.checker.subject import Subject
-    from tests.unit.checker.conftest import MakeSubject
 
-BY_HAND = """
-@library.op
-def total(x: Tensor, weights: list[Tensor]) -> Tensor:
-    return (x * weights[0]).sum()
-
-@total.samples
-def _(make):
-    yield torch.tensor([1.0, 2.0, 3.0]), [torch.tensor([4.0, 5.0, 6.0]), torch.ones(2, 5)]
-"""
+BY_HAND = operator(
+    "x: Tensor, weights: list[Tensor]",
+    "(x * weights[0]).sum()",
+    "torch.tensor([1.0, 2.0, 3.0]), [torch.tensor([4.0, 5.0, 6.0]), torch.ones(2, 5)]",
+)
 
 
 def of_size(subject: Subject, old: int) -> dict[str, Case]:

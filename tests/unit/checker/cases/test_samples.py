@@ -9,13 +9,10 @@ import torch
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.cases.samples import constants, samples
 from opwright.errors import SpecError
+from tests.unit.checker.conftest import RIGHT, MakeSubject
 
 if TYPE_CHECKING:
     from opwright.checker.subject import Subject
-    from tests.unit.checker.conftest import MakeSubject
-
-
-NOTHING = "def _(make):\n    yield from ()\n"
 
 
 def test_samples_are_numbered_and_claimed(asked: Subject) -> None:
@@ -62,6 +59,6 @@ def excerpt_of(case: Case) -> list[float]:
 
 
 def test_samples_that_yield_nothing_are_rejected(make_subject: MakeSubject) -> None:
-    subject = make_subject("@library.op\ndef none(x: Tensor) -> Tensor:\n    return x + 1\n@none.samples\n" + NOTHING)
-    with pytest.raises(SpecError, match=r"the samples of \w+::none yield nothing: yield the arguments of at least one"):
+    subject = make_subject(RIGHT + "@f.samples\ndef _(make):\n    yield from ()\n")
+    with pytest.raises(SpecError, match=r"the samples of \w+::f yield nothing: yield the arguments of at least one"):
         _ = subject.samples

@@ -9,11 +9,11 @@ from opwright.checker.cases.case import Family
 from opwright.checker.cases.values import contents
 from opwright.spec import derive
 from tests.unit.checker.cases.conftest import ASKED, SMALLEST_LAST, WRITTEN, of, shapes
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
     from opwright.checker.cases.case import Case
     from opwright.checker.subject import Subject
-    from tests.unit.checker.conftest import MakeSubject
 
 
 def test_dtypes_are_tried_and_the_claimed_ones_are_marked(asked: Subject) -> None:
@@ -55,15 +55,8 @@ def test_a_dimension_of_1_is_tried_with_other_strides(asked: Subject) -> None:
 
 
 def test_values_that_recurse_from_each_element_to_the_next_are_tried_at_large_sizes(make_subject: MakeSubject) -> None:
-    text = """
-@library.op
-def f(image: Tensor, marks: Tensor) -> Tensor:
-    return image * marks
-
-@f.samples
-def _(make):
-    yield make.randint(0, 3, 6, 5, dtype=torch.int32), make.randint(0, 2, 6, 5, dtype=torch.bool)
-"""
+    sample = "make.randint(0, 3, 6, 5, dtype=torch.int32), make.randint(0, 2, 6, 5, dtype=torch.bool)"
+    text = operator("image: Tensor, marks: Tensor", "image * marks", sample)
     found = {case.name: case for case in make_subject(text).varied}
     for size in ("size 6 as 52428", "size 5 as 43690"):
         for what in ("image one", "image sorted", "image sorted, largest first", "marks true"):
@@ -74,15 +67,7 @@ def _(make):
 
 
 def test_only_floating_tensors_get_special_values(make_subject: MakeSubject) -> None:
-    subject = make_subject("""
-@library.op
-def whole(x: Tensor) -> Tensor:
-    return x + 1
-
-@whole.samples
-def _(make):
-    yield make.randint(0, 5, 4, 4)
-""")
+    subject = make_subject(operator("x: Tensor", "x + 1", "make.randint(0, 5, 4, 4)"))
     assert of(subject, Family.SPECIAL, Family.MAGNITUDE) == {}
     assert of(subject, Family.INTEGER)
     alone = {name.rpartition(" ")[2] for name in of(subject, Family.BAD_DTYPE)}
@@ -109,29 +94,14 @@ def test_bad_inputs_of_every_kind_are_tried(asked: Subject) -> None:
 
 
 def test_a_single_tensor_has_no_dtype_to_differ_from(make_subject: MakeSubject) -> None:
-    subject = make_subject("""
-@library.op
-def alone(x: Tensor) -> Tensor:
-    return x + 1
-
-@alone.samples
-def _(make):
-    yield make.randn(12, 5)
-""")
+    subject = make_subject(operator("x: Tensor", "x + 1", "make.randn(12, 5)"))
     assert of(subject, Family.SHARED, Family.BAD_DEVICE) == {}
     assert of(subject, Family.BAD_RANK)
 
 
 def test_each_tensor_of_a_list_is_varied(make_subject: MakeSubject) -> None:
-    subject = make_subject("""
-@library.op
-def joined(xs: Sequence[Tensor], y: Tensor | None = None) -> Tensor:
-    return sum(xs)
-
-@joined.samples
-def _(make):
-    yield [make.randn(3, 4), make.randn(3, 4)]
-""")
+    parameters = "xs: Sequence[Tensor], y: Tensor | None = None"
+    subject = make_subject(operator(parameters, "sum(xs)", "[make.randn(3, 4), make.randn(3, 4)]"))
     case = of(subject, Family.STRIDES)["sample 1, xs[1] transposed"]
     first, second = case.arguments["xs"]
     assert (first.stride(), second.stride()) == ((4, 1), (1, 3))
@@ -244,41 +214,20 @@ def test_a_pair_keeps_the_layout_that_it_names(asked: Subject) -> None:
 
 
 def test_ties_are_tried_with_each_option(make_subject: MakeSubject) -> None:
-    subject = make_subject(
-        """
-@library.op
-def f(x: Tensor, scale: float) -> Tensor:
-    return (x / scale).round()
-
-@f.samples
-def _(make):
-    yield make.randn(6), 0.05
-"""
-    )
+    subject = make_subject(operator("x: Tensor, scale: float", "(x / scale).round()", "make.randn(6), 0.05"))
     found = {case.name: case for case in subject.pairs()}
     for scale in (1.0, 0.5, 2.0):
         case = found[f"sample 1, x of halves, scale={scale}"]
         assert case.arguments["scale"] == scale
         assert (case.arguments["x"] % 1 == 0.5).all()
-    assert {name.rpartition("scale=")[2] for name in found if ", x with ties, scale=" in name} >= {
-        "0.0",
-        "1e-10",
-        "3.7",
-    }
+    with_ties = {name.rpartition("scale=")[2] for name in found if ", x with ties, scale=" in name}
+    assert with_ties >= {"0.0", "1e-10", "3.7"}
 
 
 def test_the_only_tensor_of_a_kind_is_varied_among_several_of_another(make_subject: MakeSubject) -> None:
-    subject = make_subject(
-        """
-@library.op
-def f(x: Tensor, y: Tensor, at: Tensor, twice: bool) -> Tensor:
-    return (x + y)[at] * (2 if twice else 1)
-
-@f.samples
-def _(make):
-    yield make.randn(6), make.randn(6), make.randint(0, 6, 4), False
-"""
-    )
+    parameters = "x: Tensor, y: Tensor, at: Tensor, twice: bool"
+    sample = "make.randn(6), make.randn(6), make.randint(0, 6, 4), False"
+    subject = make_subject(operator(parameters, "(x + y)[at] * (2 if twice else 1)", sample))
     tried = {case.name for case in subject.pairs()}
     families = (Family.EDGE, Family.INTEGER)
     numbers = [one.what for one in contents(subject.samples[0], 0, each=False) if one.family in families]
@@ -290,37 +239,17 @@ def _(make):
 
 
 def test_a_quick_check_tries_every_content_of_the_only_tensor_of_a_kind(make_subject: MakeSubject) -> None:
-    subject = make_subject(
-        """
-@library.op
-def f(x: Tensor, at: Tensor) -> Tensor:
-    return x[at]
-
-@f.samples
-def _(make):
-    yield make.randn(6), make.randint(0, 6, 4)
-""",
-        quick=True,
-    )
+    text = operator("x: Tensor, at: Tensor", "x[at]", "make.randn(6), make.randint(0, 6, 4)")
+    subject = make_subject(text, quick=True)
     tried = {case.name for case in subject.varied}
     wanted = {f"sample 1, {one.what}" for one in contents(subject.samples[0], 0) if one.is_of_only_tensor}
     assert {"sample 1, x of sorted small integers", "sample 1, at of both signs"} <= wanted <= tried
 
 
 def test_a_quick_check_tries_some_options_of_every_sample(make_subject: MakeSubject) -> None:
-    subject = make_subject(
-        """
-@library.op
-def f(x: Tensor, n: int, mode: str) -> Tensor:
-    return x * n if mode == "sum" else x / n
-
-@f.samples
-def _(make):
-    yield make.randn(6), 1, "sum"
-    yield make.randn(7), 1, "mean"
-""",
-        quick=True,
-    )
+    samples = 'make.randn(6), 1, "sum"', 'make.randn(7), 1, "mean"'
+    text = operator("x: Tensor, n: int, mode: str", 'x * n if mode == "sum" else x / n', *samples)
+    subject = make_subject(text, quick=True)
     options_of_second = [
         case for case in subject.varied if case.family is Family.OPTION and case.name.startswith("sample 2, ")
     ]
@@ -331,16 +260,10 @@ def _(make):
 
 
 def test_a_quick_check_tries_all_variations_of_a_mask_among_other_tensors(make_subject: MakeSubject) -> None:
-    masked = """
-@library.op
-def masked(a: Tensor, b: Tensor, c: Tensor, mask: Tensor) -> Tensor:
-    return torch.where(mask, a + b, c)
-
-@masked.samples
-def _(make):
-    yield make.randn(4, 5), make.randn(4, 5), make.randn(4, 5), make.rand(4, 5) > 0.5
-"""
-    names = of(make_subject(masked, quick=True), Family.EDGE)
+    parameters = "a: Tensor, b: Tensor, c: Tensor, mask: Tensor"
+    sample = "make.randn(4, 5), make.randn(4, 5), make.randn(4, 5), make.rand(4, 5) > 0.5"
+    text = operator(parameters, "torch.where(mask, a + b, c)", sample)
+    names = of(make_subject(text, quick=True), Family.EDGE)
     for what in ("true", "false", "inverted", "with one true", "with one false", "in bytes other than 0 and 1"):
         assert f"sample 1, mask {what}" in names
 
@@ -366,34 +289,16 @@ def _(make):
 
 
 def test_pairs_of_lists_have_unique_names(make_subject: MakeSubject) -> None:
-    subject = make_subject(
-        """
-@library.op
-def f(xs: Sequence[Tensor], n: int) -> Tensor:
-    return sum(xs[1:], xs[0]) + n
-
-@f.samples
-def _(make):
-    yield [make.randn(4), make.randn(4)], 3
-"""
-    )
+    parameters = "xs: Sequence[Tensor], n: int"
+    subject = make_subject(operator(parameters, "sum(xs[1:], xs[0]) + n", "[make.randn(4), make.randn(4)], 3"))
     names = [case.name for case in subject.pairs()]
     assert len(set(names)) == len(names)
     assert any("xs=[" in name and " with " in name for name in names)
 
 
 def test_bad_integers_are_tried_where_threads_split_the_work(make_subject: MakeSubject) -> None:
-    subject = make_subject(
-        """
-@library.op
-def f(table: Tensor, index: Tensor) -> Tensor:
-    return table[index]
-
-@f.samples
-def _(make):
-    yield make.randn(5, 4), make.randint(0, 5, make.size(7))
-"""
-    )
+    sample = "make.randn(5, 4), make.randint(0, 5, make.size(7))"
+    subject = make_subject(operator("table: Tensor, index: Tensor", "table[index]", sample))
     found = [case for case in subject.varied if case.name.endswith("index with one past the largest")]
     (large,) = [case for case in found if case.arguments["index"].numel() > 4096]
     assert int(large.arguments["index"].max()) == 5
@@ -421,17 +326,7 @@ def _(make):
 
 
 def test_sorted_values_are_tried_at_sizes_beyond_16_bits(make_subject: MakeSubject) -> None:
-    subject = make_subject(
-        """
-@library.op
-def f(x: Tensor) -> Tensor:
-    return x.argmax()
-
-@f.samples
-def _(make):
-    yield make.randn(make.size(6))
-"""
-    )
+    subject = make_subject(operator("x: Tensor", "x.argmax()", "make.randn(make.size(6))"))
     (case,) = [case for case in subject.varied if case.name == "sample 1, size 1 as 70001, x sorted"]
     assert case.arguments["x"].argmax() == 70000
 

@@ -8,9 +8,10 @@ import torch
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.cases.sharing import shared
 from opwright.checker.kinds import Kind
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
-    from tests.unit.checker.conftest import MakeSubject
+    from opwright.checker.subject import Subject
 
 OPERATOR = """
 @library.op({options})
@@ -24,12 +25,11 @@ def _(make):
 PURE = OPERATOR.format(options="", result="Tensor", body="return x + y")
 
 
-def cases(make_subject: MakeSubject, text: str) -> dict[str, Case]:
-    subject = make_subject(text)
+def cases(subject: Subject) -> dict[str, Case]:
     (sample,) = subject.samples
-    found = [one.of(sample) for one in shared(subject.op, sample)]
-    assert {case.family for case in found} <= {Family.SHARED}
-    return {case.name.removeprefix("sample 1, "): case for case in found}
+    found = {one.what: one.of(sample) for one in shared(subject.op, sample)}
+    assert {case.family for case in found.values()} <= {Family.SHARED}
+    return found
 
 
 def storage(tensor: torch.Tensor) -> int:
@@ -37,7 +37,7 @@ def storage(tensor: torch.Tensor) -> int:
 
 
 def test_arguments_of_the_same_sizes_share_memory(make_subject: MakeSubject) -> None:
-    found = cases(make_subject, PURE)
+    found = cases(make_subject(PURE))
     assert list(found) == ["x and y the same tensor", "x and y in overlapping memory"]
     same = found["x and y the same tensor"].arguments
     assert same["x"] is same["y"]
@@ -51,7 +51,7 @@ IN_PLACE = OPERATOR.format(options='mutates=("x",)', result="None", body="{}")
 
 
 def test_a_mutated_argument_equals_another_or_contains_it(make_subject: MakeSubject) -> None:
-    found = cases(make_subject, IN_PLACE.format("x.copy_(x + y)"))
+    found = cases(make_subject(IN_PLACE.format("x.copy_(x + y)")))
     assert list(found) == ["x and y the same tensor", "z in the memory of x"]
     same = found["x and y the same tensor"].arguments
     assert same["x"] is same["y"]
@@ -62,8 +62,7 @@ def test_a_mutated_argument_equals_another_or_contains_it(make_subject: MakeSubj
 
 def test_a_mutated_argument_is_inside_a_larger_one(make_subject: MakeSubject) -> None:
     text = OPERATOR.format(options='mutates=("z",)', result="None", body="z.copy_(x.flatten()[:5])")
-    found = cases(make_subject, text)
-    assert list(found) == [
+    assert list(cases(make_subject(text))) == [
         "x and y the same tensor",
         "x and y in overlapping memory",
         "z in the memory of x",
@@ -73,13 +72,12 @@ def test_a_mutated_argument_is_inside_a_larger_one(make_subject: MakeSubject) ->
 
 def test_two_mutated_arguments_do_not_share_memory(make_subject: MakeSubject) -> None:
     text = OPERATOR.format(options='mutates=("x", "y", "z")', result="None", body="x.add_(y)")
-    assert cases(make_subject, text) == {}
+    assert cases(make_subject(text)) == {}
 
 
 def test_expected_results_use_the_values_before_the_call(make_subject: MakeSubject) -> None:
     subject = make_subject(IN_PLACE.format("x.copy_(x - z.sum())"))
-    (sample,) = subject.samples
-    (case,) = [one.of(sample) for one in shared(subject.op, sample) if one.what == "z in the memory of x"]
+    case = cases(subject)["z in the memory of x"]
     x, z = (case.plain(apart=True)[name] for name in "xz")
     assert subject.judge(case, [x - z.sum()]) is None
     wrong = subject.judge(case, [x])
@@ -90,31 +88,18 @@ def test_expected_results_use_the_values_before_the_call(make_subject: MakeSubje
 @pytest.mark.parametrize("body", ["x.mul_(2); x.add_(y)", "x.sub_(x[0]); x.add_(y)"], ids=["reads again", "rejects"])
 def test_a_reference_that_reads_what_it_wrote_has_no_expected_result(make_subject: MakeSubject, body: str) -> None:
     subject = make_subject(IN_PLACE.format(body))
-    (sample,) = subject.samples
-    (case,) = [one.of(sample) for one in shared(subject.op, sample) if one.what == "x and y the same tensor"]
-    expected = subject.expected(case)
+    expected = subject.expected(cases(subject)["x and y the same tensor"])
     assert expected.unknown
     assert expected.refusal == "the reference overwrites memory that it still reads"
 
 
 def test_tensors_in_a_list_share_memory_too(make_subject: MakeSubject) -> None:
-    found = cases(
-        make_subject,
-        """
-@library.op
-def f(xs: Sequence[Tensor]) -> Tensor:
-    return xs[0] + xs[1]
-
-@f.samples
-def _(make):
-    yield ([make.randn(1, 3), make.randn(1, 3)],)
-""",
-    )
-    assert list(found) == ["xs[0] and xs[1] the same tensor"]  # rows of one cannot overlap
+    text = operator("xs: Sequence[Tensor]", "xs[0] + xs[1]", "([make.randn(1, 3), make.randn(1, 3)],)")
+    assert list(cases(make_subject(text))) == ["xs[0] and xs[1] the same tensor"]  # rows of one cannot overlap
 
 
 def test_copied_arguments_share_memory_as_in_the_case(make_subject: MakeSubject) -> None:
-    for case in cases(make_subject, PURE).values():
+    for case in cases(make_subject(PURE)).values():
         for copy in (case.fresh(), case.plain()):
             assert storage(copy["x"]) == storage(copy["y"])
             assert storage(copy["x"]) != storage(case.arguments["x"])
@@ -130,8 +115,7 @@ def test_copied_arguments_share_memory_as_in_the_case(make_subject: MakeSubject)
 def test_the_reference_gets_separate_copies_if_only_the_search_shares_memory(make_subject: MakeSubject) -> None:
     text = PURE.replace("return x + y", "return (x - y) + (x.data_ptr() == y.data_ptr())")
     subject = make_subject(text)
-    (sample,) = subject.samples
-    (case,) = [one.of(sample) for one in shared(subject.op, sample) if one.what == "x and y the same tensor"]
+    case = cases(subject)["x and y the same tensor"]
     apart = case.plain(apart=True)
     assert storage(apart["x"]) != storage(apart["y"])
     assert torch.equal(apart["x"], apart["y"])

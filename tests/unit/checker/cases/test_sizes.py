@@ -8,10 +8,10 @@ from opwright.checker.cases.case import Family
 from opwright.errors import SpecError
 from opwright.spec import Make, derive
 from tests.unit.checker.cases.conftest import of, shapes
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
     from opwright.checker.subject import Subject
-    from tests.unit.checker.conftest import MakeSubject
 
 
 def test_requested_sizes_are_varied_together_with_what_depends_on_them(asked: Subject) -> None:
@@ -58,18 +58,8 @@ def test_every_small_sample_is_tried_with_each_size_as_0_and_1(make_subject: Mak
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_dimensions_of_every_small_sample_differ_from_each_other(make_subject: MakeSubject, quick: bool) -> None:
-    added = """
-@library.op
-def added(x: Tensor, y: Tensor) -> Tensor:
-    return x + y
-
-@added.samples
-def _(make):
-    yield make.randn(3), make.randn(3)
-    yield make.randn(4, 5), make.randn(4, 5)
-    yield make.randn(2, 4, 5), make.randn(2, 4, 5)
-"""
-    unequal = of(make_subject(added, quick=quick), Family.UNEQUAL)
+    samples = [f"make.randn({sizes}), make.randn({sizes})" for sizes in ("3", "4, 5", "2, 4, 5")]
+    unequal = of(make_subject(operator("x: Tensor, y: Tensor", "x + y", *samples), quick=quick), Family.UNEQUAL)
     assert {name.partition(",")[0] for name in unequal} == {"sample 1", "sample 2", "sample 3"}
 
 

@@ -292,10 +292,6 @@ def test_a_content_changes_only_the_tensor_that_it_names() -> None:
     assert both["n"] is n
 
 
-def test_all_tensors_are_varied_together_only_if_there_are_several() -> None:
-    assert not [what for what in names(torch.ones(3)) if what.startswith("all tensors")]
-
-
 def test_empty_tensors_are_unchanged() -> None:
     assert names(torch.ones(0, 3)) == []
 

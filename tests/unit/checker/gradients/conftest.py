@@ -8,12 +8,12 @@ import pytest
 
 from opwright.checker.recorder import Recorder
 from opwright.checker.runtimes import autograd
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opwright.checker.verdict import Cell
-    from tests.unit.checker.conftest import MakeSubject
 
 
 class Judge(Protocol):
@@ -49,12 +49,10 @@ def judge(make_subject: MakeSubject) -> Judge:
         seed: int = 0,
         further: str = "",
     ) -> Cell:
-        described = f"@library.op\ndef f({parameters}) -> {results}:\n    return {reference}\n"
-        drawn = f"\n@f.samples\ndef _(make):\n    yield {samples}\n"
-        subject = make_subject(described + drawn + further, quick=quick, seed=seed)
+        text = operator(parameters, reference, samples, results=results)
+        subject = make_subject(text + further, quick=quick, seed=seed)
         if kernel is not None:
-            # An entry in the instance's __dict__ takes precedence over the cached property of the class.
-            subject.__dict__["overload"] = kernel
+            subject.overload = kernel
         recorder = Recorder("f", "autograd", "cpu", lambda event: None)
         assert autograd.why_not(subject) == ""
         autograd.run(subject, recorder)

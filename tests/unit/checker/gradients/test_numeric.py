@@ -12,26 +12,15 @@ from opwright.checker.cases.case import Case, Family
 from opwright.checker.gradients import numeric
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Recorder
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
     from opwright.checker.verdict import Cell
-    from tests.unit.checker.conftest import MakeSubject
-
-OPERATOR = """
-@library.op
-def f(x: Tensor) -> Tensor:
-    return {}
-
-@f.samples
-def _(make):
-    yield torch.tensor({})
-"""
 
 
 def checked(make_subject: MakeSubject, reference: str, kernel: Any, x: str = "[0.5, -2.0]") -> Cell:
-    subject = make_subject(OPERATOR.format(reference, x))
-    # An entry in the instance's __dict__ takes precedence over the cached property of the class.
-    subject.__dict__["overload"] = kernel
+    subject = make_subject(operator("x: Tensor", reference, f"torch.tensor({x})"))
+    subject.overload = kernel
     recorder = Recorder("f", "autograd", "cpu", lambda event: None)
     case = numeric.smallest_in_float64(subject, recorder)
     assert case is not None
@@ -55,19 +44,13 @@ class _Square(Function):
         return _Square.factor * g * x
 
 
-class _OnlyFloat32Backward(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return x * x
-
+class _OnlyFloat32Backward(_Square):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
-        (x,) = ctx.saved_tensors
         if g.dtype != torch.float32:
             msg = "the backward requires float32"
             raise ValueError(msg)
-        return 2 * g * x
+        return _Square.backward(ctx, g)
 
 
 def test_a_derivative_that_finite_differences_contradict_is_a_wrong_gradient(
@@ -123,8 +106,8 @@ def test_no_point_of_finite_differences_is_outside_the_domain(make_subject: Make
         return x * x
 
     domain = "\n\n@f.domain\ndef _(x):\n    return bool((x >= 0).all())\n"
-    subject = make_subject(OPERATOR.format("x * x", "[0.0, 2.0]") + domain)
-    subject.__dict__["overload"] = positive
+    subject = make_subject(operator("x: Tensor", "x * x", "torch.tensor([0.0, 2.0])") + domain)
+    subject.overload = positive
     recorder = Recorder("f", "autograd", "cpu", lambda event: None)
     case = Case("sample 1 in float64", Family.DTYPE, {"x": torch.tensor([0.0, 2.0], dtype=torch.float64)})
     numeric.check_numerically(subject, recorder, case, twice=False)

@@ -12,11 +12,11 @@ from torch.autograd import Function
 from opwright.checker.cases.case import Family
 from opwright.checker.gradients.choice import trials
 from opwright.checker.kinds import Kind
+from tests.unit.checker.conftest import MakeSubject, operator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.unit.checker.conftest import MakeSubject
     from tests.unit.checker.gradients.conftest import Judge
 
 
@@ -167,39 +167,23 @@ def test_gradients_of_arguments_that_are_the_same_tensor_add_up(judge: Judge) ->
 
 
 def test_each_result_is_used_alone_and_for_each_argument_alone(make_subject: MakeSubject) -> None:
-    text = """
-@library.op
-def f(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return x * y, x + y, x - y
-
-@f.samples
-def _(make):
-    yield make.randn(3), make.randn(3)
-"""
+    three = "tuple[Tensor, Tensor, Tensor]"
+    text = operator("x: Tensor, y: Tensor", "x * y, x + y, x - y", "make.randn(3), make.randn(3)", results=three)
     subject = make_subject(text)
     made = [(trial.used, trial.names) for trial in trials(subject, subject.samples) if trial.used is not None]
     assert {used for used, names in made if names == ("x", "y")} == {(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)}
     assert {names for used, names in made if used == (1,)} == {("x", "y"), ("x",), ("y",)}
 
 
-FIVE = """
-@library.op
-def f(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor) -> Tensor:
-    return a * b + c * d * e
-
-@f.samples
-def _(make):
-    yield tuple(make.randn(3, 4) for _ in range(5))
-"""
-
-
 @pytest.mark.parametrize(("quick", "most", "least_pairs"), [(True, 60, 4), (False, 320, 10)])
 def test_the_number_of_trials_is_bounded_and_the_seed_determines_them(
     make_subject: MakeSubject, quick: bool, most: int, least_pairs: int
 ) -> None:
+    parameters = "a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor"
+    five = operator(parameters, "a * b + c * d * e", "tuple(make.randn(3, 4) for _ in range(5))")
     listed = []
     for _ in range(2):
-        subject = make_subject(FIVE, quick=quick)
+        subject = make_subject(five, quick=quick)
         made = list(trials(subject, subject.samples))
         assert len(made) <= most
         assert len({trial.step for trial in made}) == len(made)

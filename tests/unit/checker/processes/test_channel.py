@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from opwright.checker.processes.channel import Channel, ForgedMessageError, connect, listen
+from opwright.checker.processes.channel import Channel, ForgedMessageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -216,16 +216,6 @@ def test_a_closed_channel_returns_none_without_an_error(ends: Ends) -> None:
     ends.sender.close()
     assert ends.receiver.receive() == {"event": "last"}
     assert ends.receiver.receive() is None
-
-
-def test_both_ends_meet_at_a_path(tmp_path: Path) -> None:
-    with listen(tmp_path / "channel") as listener:
-        sender = connect(tmp_path / "channel", "key")
-        receiver = Channel(listener.accept()[0], "key")
-    sender.send({"event": "done"})
-    assert receiver.receive() == {"event": "done"}
-    sender.close()
-    receiver.close()
 
 
 # -- bytes that the other end did not write -----------------------------------------------------------------

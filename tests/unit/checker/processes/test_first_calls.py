@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.first_calls import check_first_calls
 from opwright.checker.processes.served_process import kind_of_ending
 from opwright.checker.processes.verdicts import Verdicts
 from opwright.toolchain.signals import ending
 from tests.interpreter import server
+from tests.unit.checker.conftest import job_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,8 +68,7 @@ def faults(
     describe: Describe, work: Path, body: str, runtime: str = "eager", more: str = "", step_limit_s: float = 300.0
 ) -> list[Failure]:
     library = describe(OPERATOR.format(body) + more)
-    path, cells = str(library.root / "op.py"), [["f", runtime, "cpu"]]
-    job = Job(library.namespace, path, None, cells, Options(quick=True), str(work), step_limit_s=step_limit_s)
+    job = job_of(library, [("f", runtime)], work, step_limit_s=step_limit_s)
     found = check_first_calls(job, Verdicts(job), {}, server())
     assert list(found) in ([], [(f"{library.namespace}::f", "cpu")])
     return [failure for listed in found.values() for failure in listed]
@@ -116,7 +115,6 @@ def test_only_eager_mode_makes_first_calls(describe: Describe, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("body", "kind", "got"),
     [
-        ("os.abort()", Kind.CRASH, "the process was terminated by SIGABRT"),
         ("os.kill(os.getpid(), signal.SIGSEGV)", Kind.CRASH, "the process was terminated by SIGSEGV"),
         ("os._exit(5)", Kind.EXIT, "the process exited with code 5"),
     ],

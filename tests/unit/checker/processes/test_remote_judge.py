@@ -11,19 +11,19 @@ import torch
 
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.cases.samples import samples
-from opwright.checker.job import Job, Options
 from opwright.checker.judge import LocalJudge
 from opwright.checker.processes import remote_judge
 from opwright.checker.processes.channel import Channel
 from opwright.checker.processes.remote_judge import Line, RemoteJudge
 from opwright.checker.processes.verdicts import Verdicts
+from tests.unit.checker.conftest import MakeSubject, job_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from opwright.checker.job import Job
     from opwright.spec import Op
-    from tests.unit.checker.conftest import MakeSubject
     from tests.unit.conftest import Describe
 
 DOUBLED = """
@@ -70,9 +70,7 @@ class Both:
 @pytest.fixture
 def both(describe: Describe, tmp_path: Path) -> Iterator[Both]:
     library = describe(DOUBLED)
-    path = str(library.root / "op.py")
-    job = Job(library.namespace, path, None, [["f", "eager", "cpu"]], Options(quick=True), str(tmp_path))
-    made = Both(job, library.ops["f"], LocalJudge(library.ops["f"]))
+    made = Both(job_of(library, [("f", "eager")], tmp_path), library.ops["f"], LocalJudge(library.ops["f"]))
     yield made
     made.close()
 

@@ -15,15 +15,16 @@ from torch import Tensor
 
 from opwright.checker.cases.case import Case, Family, Layout
 from opwright.checker.cases.code import call_code
-from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.reproduction import complete, saved
 from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.verdict import Cell, Failure
 from opwright.spec import library_at
 from tests.interpreter import server
+from tests.unit.checker.conftest import job_of
 
 if TYPE_CHECKING:
+    from opwright.checker.job import Job
     from opwright.spec import Library
     from tests.unit.conftest import Describe
 
@@ -144,10 +145,7 @@ def job(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jo
     # The judge expects 2 x; the process that runs the repro returns 3 x, as a wrong operator does.
     monkeypatch.setenv("JUDGES", "1")
     monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
-    path = str(library.root / "op.py")
-    cells = [["tripled", "eager", "cpu"]]
-    options, words = Options(quick=True), list(server())
-    return Job(library.namespace, path, None, cells, options, str(tmp_path), python=words, environment={"JUDGES": ""})
+    return job_of(library, [("tripled", "eager")], tmp_path, python=list(server()), environment={"JUDGES": ""})
 
 
 def completed(job: Job, found: Failure, runtime: str = "eager") -> str:

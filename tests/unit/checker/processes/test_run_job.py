@@ -25,7 +25,7 @@ from opwright.errors import LoadError
 from opwright.toolchain.run import Completed
 from opwright.toolchain.signals import ending
 from tests.interpreter import server
-from tests.unit.checker.conftest import RecordingWatcher
+from tests.unit.checker.conftest import RecordingWatcher, job_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,24 +94,16 @@ def has_no_samples(x: Tensor) -> Tensor:
 @fine.samples
 @chatty.samples
 @dies_on_17.samples
-@ended_by_a_signal.samples
 @endless.samples
 @leaves.samples
 def _(make):
     yield make.randn(40)
+
+@ended_by_a_signal.samples
+def _(make):
+    yield make.randn(4)
+    yield make.randn(5)
 """
-
-
-def job(library: Library, cells: list[tuple[str, str]], work: Path, **changed: Any) -> Job:
-    given: dict[str, Any] = {
-        "namespace": library.namespace,
-        "path": str(library.root / "op.py"),
-        "shared_object": None,
-        "cells": [[op, runtime, "cpu"] for op, runtime in cells],
-        "options": Options(quick=True),
-        "work": str(work),
-    }
-    return Job(**{**given, **changed})
 
 
 @pytest.fixture(scope="module")
@@ -119,17 +111,15 @@ def library(describe: Describe) -> Library:
     return describe(OPERATORS)
 
 
+Ran = tuple[RecordingWatcher, dict[tuple[str, str], Cell]]
+
+
 @pytest.fixture(scope="module")
-def ran(
-    library: Library, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[RecordingWatcher, dict[tuple[str, str], Cell]]:
+def ran(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     watched = RecordingWatcher()
-    cells = run_job(job(library, CELLS, tmp_path_factory.mktemp("work")), "job", WORKER, watched, server())
+    cells = run_job(job_of(library, CELLS, tmp_path_factory.mktemp("work")), "job", WORKER, watched, server())
     assert cells == watched.ended
     return watched, dict(zip(CELLS, cells, strict=True))
-
-
-Ran = tuple[RecordingWatcher, dict[tuple[str, str], "Cell"]]
 
 
 def test_every_cell_is_returned_in_order_regardless_of_the_others(ran: Ran, library: Library) -> None:
@@ -164,10 +154,12 @@ def test_a_crash_costs_one_step_and_the_rest_of_the_cell_still_runs(ran: Ran) ->
     assert cell.reason == ""
 
 
-def test_a_signal_is_named(ran: Ran) -> None:
-    (failure,) = ran[1]["ended_by_a_signal", "script"].failures
+def test_a_cell_that_crashes_repeatedly_is_abandoned(ran: Ran) -> None:
+    cell = ran[1]["ended_by_a_signal", "script"]
+    (failure,) = cell.failures
     assert failure.kind is Kind.CRASH
     assert failure.got == "the process was terminated by SIGABRT"
+    assert (cell.status, cell.reason) == ("failed", "given up after 6 crashes")
 
 
 def test_an_exit_code_is_named(ran: Ran) -> None:
@@ -177,7 +169,7 @@ def test_an_exit_code_is_named(ran: Ran) -> None:
 
 
 def test_a_call_that_does_not_return_is_a_hang_and_its_stack_is_reported(library: Library, tmp_path: Path) -> None:
-    waiting = job(library, [("endless", "script")], tmp_path, step_limit_s=4.0)
+    waiting = job_of(library, [("endless", "script")], tmp_path, step_limit_s=4.0)
     (cell,) = run_job(waiting, "job", WORKER, RecordingWatcher(), server())
     (failure,) = cell.failures
     assert failure.kind is Kind.HANG
@@ -189,7 +181,7 @@ def test_after_a_hang_steps_have_a_shorter_limit(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_job_module, "_AFTER_A_HANG_S", 3.0)
-    waiting = job(library, [("endless", "script"), ("endless", "trace")], tmp_path, step_limit_s=4.0)
+    waiting = job_of(library, [("endless", "script"), ("endless", "trace")], tmp_path, step_limit_s=4.0)
     cells = run_job(waiting, "job", WORKER, RecordingWatcher(), server())
     assert [cell.failures[0].got for cell in cells] == ["not finished after 4 s", "not finished after 3 s"]
 
@@ -207,23 +199,6 @@ def test_an_operator_without_samples_gets_a_message_that_shows_what_to_write(ran
     (failure,) = ran[1]["has_no_samples", "trace"].failures
     assert failure.kind is Kind.REFERENCE
     assert "has_no_samples has no samples: add them below it:\n\n@has_no_samples.samples\ndef _(make):" in failure.got
-
-
-def test_a_cell_that_crashes_repeatedly_is_abandoned(describe: Describe, tmp_path: Path) -> None:
-    library = describe(f"""{DIE}
-@library.op
-def dies(x: Tensor) -> Tensor:
-    die(signal.SIGSEGV)
-    return x + 1
-
-@dies.samples
-def _(make):
-    yield make.randn(4)
-    yield make.randn(5)
-""")
-    (cell,) = run_job(job(library, [("dies", "script")], tmp_path), "job", WORKER, RecordingWatcher(), server())
-    assert cell.status == "failed"
-    assert [failure.kind for failure in cell.failures] == [Kind.CRASH]
 
 
 def test_many_crashes_in_one_group_do_not_hide_other_faults(describe: Describe, tmp_path: Path) -> None:
@@ -245,7 +220,7 @@ def _(make):
     yield make.randn(4, 5)
 """)
     watched = RecordingWatcher()
-    (cell,) = run_job(job(library, [("dies_often", "eager")], tmp_path), "job", WORKER, watched, server())
+    (cell,) = run_job(job_of(library, [("dies_often", "eager")], tmp_path), "job", WORKER, watched, server())
     assert cell.status == "failed"
     kinds = {failure.kind for failure in cell.failures}
     assert kinds == {Kind.CRASH, Kind.INDEX_OVERFLOW, Kind.WRITES_INPUT}
@@ -277,7 +252,7 @@ def test_a_cell_is_abandoned_when_no_group_explains_its_crashes(
 
 
 def test_a_library_that_does_not_open_is_reported(library: Library, tmp_path: Path) -> None:
-    refused = job(library, [("fine", "trace")], tmp_path, namespace="another")
+    refused = job_of(library, [("fine", "trace")], tmp_path, namespace="another")
     with pytest.raises(LoadError, match=r"describes the library 'described_\w+', but the check expects 'another'"):
         run_job(refused, "job", WORKER, RecordingWatcher(), server())
 
@@ -299,7 +274,7 @@ if "RUNS_OPERATORS" in os.environ:
     torch.library.register_vmap = refuse
 """)
     with pytest.raises(LoadError, match="RuntimeError: PyTorch does not like it\nTraceback"):
-        run_job(job(library, [("f", "trace")], tmp_path), "job", WORKER, RecordingWatcher(), server())
+        run_job(job_of(library, [("f", "trace")], tmp_path), "job", WORKER, RecordingWatcher(), server())
 
 
 @pytest.mark.parametrize(
@@ -373,7 +348,7 @@ def test_a_process_that_ends_before_the_first_cell_was_opening_the_library() -> 
 
 
 def test_a_fault_that_makes_a_process_unusable_is_attributed_to_its_step(library: Library, tmp_path: Path) -> None:
-    given = job(library, [("fine", "eager")], tmp_path)
+    given = job_of(library, [("fine", "eager")], tmp_path)
     progress = _Progress(Verdicts(given), given)
     process = _Process(given, "job", RecordingWatcher(), progress)
     progress.step = {"step": "sample 1", "repro": "f(x)", "group": ""}

@@ -13,6 +13,8 @@ from opwright.checker.processes.tool_log import ToolLog
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from opwright.checker.verdict import Failure
+
 FIRST = {"step": "sample 1", "repro": "mine.f(x)"}
 SECOND = {"step": "sample 1, size 40 as 17", "repro": "mine.f(y)"}
 
@@ -41,6 +43,12 @@ class Written:
         with self.path.open("a", encoding="utf-8") as file:
             file.write(text)
 
+    def fault(self) -> Failure:
+        """The fault, which there must be."""
+        found = self.log.fault()
+        assert found is not None
+        return found
+
 
 @pytest.fixture
 def memcheck(tmp_path: Path) -> Written:
@@ -54,8 +62,7 @@ def test_a_report_belongs_to_the_step_in_which_it_was_written(memcheck: Written)
     memcheck.write(report(31))
     memcheck.log.begin({"step": "sample 1, size 40 as 18", "repro": "mine.f(z)"})
     memcheck.write(report(31))
-    failure = memcheck.log.fault()
-    assert failure is not None
+    failure = memcheck.fault()
     assert failure.kind is Kind.MEMCHECK
     assert failure.case == SECOND["step"]
     assert failure.repro.endswith("compute-sanitizer --tool memcheck --padding 512 python FILE\nmine.f(y)")
@@ -79,20 +86,17 @@ def test_limits_of_the_tool_are_reported_with_its_name(memcheck: Written) -> Non
 
 def test_a_report_before_the_first_step_is_a_fault_too(memcheck: Written) -> None:
     memcheck.write(report(31))
-    failure = memcheck.log.fault()
-    assert failure is not None
-    assert (failure.case, failure.repro) == ("before the first case", "")
+    assert (memcheck.fault().case, memcheck.fault().repro) == ("before the first case", "")
 
 
 def test_other_places_are_listed_but_not_other_threads(memcheck: Written) -> None:
     memcheck.log.begin(FIRST)
     memcheck.write("".join(map(report, [31, 31, *range(50, 65)])))
-    failure = memcheck.log.fault()
-    assert failure is not None
-    listed = [line for line in failure.detail.splitlines() if line.startswith("also: ")]
+    detail = memcheck.fault().detail
+    listed = [line for line in detail.splitlines() if line.startswith("also: ")]
     assert len(listed) == 10
     assert "at cuda.cu:50, in the kernel work(float*)" in listed[0]
-    assert failure.detail.endswith("\nand 5 more")
+    assert detail.endswith("\nand 5 more")
 
 
 def test_a_failed_cuda_call_counts_if_the_library_made_it(memcheck: Written) -> None:
@@ -100,16 +104,13 @@ def test_a_failed_cuda_call_counts_if_the_library_made_it(memcheck: Written) -> 
     memcheck.write(failed_call("/torch/lib/libtorch_cuda.so"))
     assert memcheck.log.fault() is None
     memcheck.write(failed_call("/cache/mine.so"))
-    failure = memcheck.log.fault()
-    assert failure is not None
-    assert failure.got.startswith("Program hit cudaErrorInvalidValue (error 1)")
+    assert memcheck.fault().got.startswith("Program hit cudaErrorInvalidValue (error 1)")
 
 
 def test_a_cuda_call_that_fails_because_a_kernel_was_stopped_is_not_the_fault(memcheck: Written) -> None:
     memcheck.log.begin(FIRST)
     memcheck.write(failed_call("/cache/mine.so", "cudaErrorLaunchFailure (error 719)") + report(31))
-    failure = memcheck.log.fault()
-    assert failure is not None
+    failure = memcheck.fault()
     assert failure.got.startswith("Invalid __global__ read")
     assert "cudaErrorLaunchFailure" not in failure.detail
 
@@ -121,7 +122,6 @@ def test_initcheck_reports_about_pytorchs_kernels_do_not_count(tmp_path: Path) -
     initcheck.write(report(0, "_ZN2at6native4copyEPf", what))
     assert initcheck.log.fault() is None
     initcheck.write(report(40, "_ZN3own6deviceEv", what))  # a function of the library's source that is not inlined
-    failure = initcheck.log.fault()
-    assert failure is not None
+    failure = initcheck.fault()
     assert failure.kind is Kind.INITCHECK
     assert "at cuda.cu:40" in failure.got

@@ -8,16 +8,17 @@ import pytest
 import torch
 
 from opwright.checker.cases.case import LARGE_BYTES, Case, Family
-from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import ForgedMessageError
 from opwright.checker.processes.remote_judge import case_message, case_of
 from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.verdict import Cell, Failure
+from tests.unit.checker.conftest import job_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from opwright.checker.job import Job
     from tests.unit.conftest import Describe
 
 DOUBLED = """
@@ -42,10 +43,7 @@ def _(make):
 
 @pytest.fixture
 def job(describe: Describe, tmp_path: Path) -> Job:
-    library = describe(DOUBLED)
-    options = Options(seed=0, quick=True)
-    cells = [["doubled", "eager", "cpu"]]
-    return Job(library.namespace, str(library.root / "op.py"), None, cells, options, str(tmp_path))
+    return job_of(describe(DOUBLED), [("doubled", "eager")], tmp_path)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,19 +12,7 @@ from opwright.checker.processes import worker
 from opwright.checker.runtime_table import RUNTIME_NAMES
 from opwright.checker.verdict import Cell
 from opwright.errors import BridgeError, LoadError, OpwrightError, SpecError
-
-if TYPE_CHECKING:
-    from tests.unit.checker.conftest import MakeSubject
-
-RIGHT = """
-@library.op
-def f(x: Tensor) -> Tensor:
-    return x + 1
-
-@f.samples
-def _(make):
-    yield make.randn(4)
-"""
+from tests.unit.checker.conftest import RIGHT, SAMPLES, MakeSubject
 
 
 def raising(error: Exception) -> SimpleNamespace:
@@ -51,7 +39,7 @@ def test_an_error_of_a_cell_is_attributed_to_its_origin(
 ) -> None:
     monkeypatch.setattr(worker, "runtime_module", lambda _: raising(error))
     events: list[dict[str, Any]] = []
-    worker.run_cell(make_subject(RIGHT, quick=True), "raises", frozenset(), events.append)
+    worker.run_cell(make_subject(RIGHT + SAMPLES, quick=True), "raises", frozenset(), events.append)
     (failure,) = Cell.from_json(events[-1]["cell"]).failures
     assert failure.kind is kind
     assert str(error) in failure.got
@@ -64,7 +52,7 @@ def test_no_runtime_applies_to_a_missing_gpu(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch, runtime: str
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    subject = make_subject(RIGHT, quick=True)
+    subject = make_subject(RIGHT + SAMPLES, quick=True)
     monkeypatch.setattr(subject, "device", "cuda")
     events: list[dict[str, Any]] = []
     worker.run_cell(subject, runtime, frozenset(), events.append)

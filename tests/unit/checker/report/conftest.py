@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opwright.checker.kinds import Kind
+from opwright.checker.runtime_table import RUNTIME_NAMES
 from opwright.checker.verdict import Cell, Failure, Report
 
 if TYPE_CHECKING:
@@ -12,19 +13,6 @@ if TYPE_CHECKING:
 
     from opwright.checker.verdict import Status
 
-RUNTIMES = (
-    "eager",
-    "autograd",
-    "compile",
-    "vmap",
-    "trace",
-    "script",
-    "export",
-    "aoti",
-    "host-linked",
-    "host-script",
-    "host-aoti",
-)
 CALL = 'import torch\nmine = opwright.open("ops/mine")\nmine.ops.scale(torch.arange(6.0).reshape(2, 3).t(), factor=2.5)'
 
 
@@ -53,7 +41,7 @@ def report() -> Report:
     cells = [
         found.get((op, runtime)) or Cell(op, runtime, "cpu", *waiting.get(runtime, ("passed", "")))
         for op in ("mine::scale", "mine::shift")
-        for runtime in RUNTIMES
+        for runtime in RUNTIME_NAMES
     ]
     return Report("mine", "ops/mine", "2.13.0", "a machine", 7, cells=tuple(cells), seconds=34.2)
 

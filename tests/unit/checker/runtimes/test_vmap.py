@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opwright.checker.kinds import Kind
-from opwright.checker.recorder import Recorder
 from opwright.checker.runtimes import vmap
+from tests.unit.checker.conftest import MakeSubject, recorder_of_steps
 
 if TYPE_CHECKING:
     from opwright.checker.verdict import Cell
-    from tests.unit.checker.conftest import MakeSubject
 
 OPERATOR = """
 @library.op(vmap=True)
@@ -37,14 +36,11 @@ def _(info, in_dims, x, y, z):
 
 
 def cell(make_subject: MakeSubject, text: str, *, quick: bool = False) -> tuple[Cell, list[str]]:
-    events: list[str] = []
     subject = make_subject(text, quick=quick)
     assert vmap.why_not(subject) == ""
-    recorder = Recorder(
-        "f", "vmap", "cpu", lambda event: events.append(event["step"]) if event["event"] == "step" else None
-    )
+    recorder, steps = recorder_of_steps("vmap")
     vmap.run(subject, recorder)
-    return recorder.cell(), events
+    return recorder.cell(), steps
 
 
 def rule(first: str = "pass") -> str:
@@ -90,8 +86,7 @@ def test_tensors_of_different_calls_that_the_reference_rejects_are_not_batched(m
 
 
 def test_a_rule_that_is_wrong_for_one_call_is_found(make_subject: MakeSubject) -> None:
-    wrong = "z = z + (info.batch_size == 1)"
-    failed, _ = cell(make_subject, rule(wrong))
+    failed, _ = cell(make_subject, rule("z = z + (info.batch_size == 1)"))
     assert failed.failures[0].case == "sample 1, a batch of one: call 0 of 1"
 
 

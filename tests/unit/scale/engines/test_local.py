@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +8,9 @@ import pytest
 from opwright.errors import MapError
 from opwright.scale.engines.local import LocalEngine
 from opwright.scale.results.ledger import Ledger
-from opwright.scale.work import Limits, Work
 
 if TYPE_CHECKING:
-    from opwright.scale.facts.bundle_facts import BundleFacts
-    from opwright.scale.results.destination import Destination
-    from opwright.scale.results.job import Job
-
-
-@pytest.fixture
-def work(facts: BundleFacts, job: Job, destination: Destination) -> Work:
-    return Work(replace(facts, device="cuda", is_self_contained=True), job, destination, Limits())
+    from opwright.scale.work import Work
 
 
 def engine(work: Work, workers: int | None = None) -> LocalEngine:

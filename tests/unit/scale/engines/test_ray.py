@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -10,12 +9,9 @@ import pytest
 
 from opwright.errors import MapError
 from opwright.scale.engines.ray import RayEngine
-from opwright.scale.work import Limits, Work
 
 if TYPE_CHECKING:
-    from opwright.scale.facts.bundle_facts import BundleFacts
-    from opwright.scale.results.destination import Destination
-    from opwright.scale.results.job import Job
+    from opwright.scale.work import Work
 
 
 class FakeCluster:
@@ -29,11 +25,6 @@ class FakeCluster:
 
     def _shut_down(self) -> None:
         self.is_shut_down = True
-
-
-@pytest.fixture
-def work(facts: BundleFacts, job: Job, destination: Destination) -> Work:
-    return Work(replace(facts, device="cuda", is_self_contained=True), job, destination, Limits())
 
 
 def workers(work: Work, asked: int | None = None) -> int:

@@ -81,9 +81,7 @@ def test_another_bundle_at_its_path_is_not_used(bundle: TravellingBundle, unpack
     assert len(unpacked) == 1
 
 
-def test_a_folder_of_another_user_is_rejected(
-    bundle: TravellingBundle, unpacked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_another_user_is_rejected(bundle: TravellingBundle, unpacked: list[Any], tmp_path: Path) -> None:
     shutil.rmtree(bundle.folder)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -12,15 +12,11 @@ from opwright.scale.inputs.in_order import in_order
 NAMES = st.lists(st.binary(min_size=1, max_size=6).filter(lambda name: b"\0" not in name))
 
 
-@given(NAMES)
-def test_a_few_names_are_sorted_by_their_bytes(names: list[bytes]) -> None:
-    assert [os.fsencode(name) for name in in_order(map(os.fsdecode, names))] == sorted(names)
-
-
-@given(NAMES)
-def test_many_names_are_sorted_in_the_same_way(names: list[bytes]) -> None:
+@pytest.mark.parametrize("in_memory", [2, module._IN_MEMORY])
+@given(names=NAMES)
+def test_a_few_and_many_names_are_sorted_by_their_bytes(in_memory: int, names: list[bytes]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_IN_MEMORY", 2)
+        patch.setattr(module, "_IN_MEMORY", in_memory)
         assert [os.fsencode(name) for name in in_order(map(os.fsdecode, names))] == sorted(names)
 
 

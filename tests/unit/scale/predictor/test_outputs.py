@@ -57,14 +57,6 @@ def test_zero_rows_become_empty_arrays() -> None:
     assert (scores.shape, boxes.shape, count.shape) == ((0, 2), (0,), (0,))
 
 
-def test_an_output_for_several_rows_is_a_failure_of_its_row() -> None:
-    results = Outputs([OutputFacts("pixels", "float32", None, 2, has_row=True)])
-    judged = results.of_one_row(Answer((Array("float32", (2, 1), bytes(8)),)))
-    assert judged.failure == Failure(
-        "output_unwritable", "the output pixels has the shape (2, 1), for 2 rows: pass each row as a separate input"
-    )
-
-
 def test_dtypes_that_numpy_lacks_become_float32() -> None:
     (array,) = Outputs([OutputFacts("x", "bfloat16", (1, 2), 2, has_row=True)]).arrays([FAILED])
     assert array.dtype == np.float32

@@ -51,16 +51,6 @@ def test_the_bytes_of_a_file_remain_bytes(value: object) -> None:
         [*NUMBERS],
         np.array([None, *NUMBERS], dtype=object)[1:],
     ],
-    ids=[
-        "array",
-        "array of one row",
-        "Fortran order",
-        "tensor",
-        "with a gradient",
-        "lists",
-        "list of arrays",
-        "objects",
-    ],
 )
 def test_an_array_receives_a_row_dimension_and_keeps_its_dtype(value: object) -> None:
     found = array_of(value)

@@ -136,8 +136,6 @@ def test_the_row_dimension_is_removed_and_must_be_one() -> None:
 def test_pandas_reads_the_columns(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     for shape in ((), (3,), (2, 3), None):
-        values = drawn("float32", shape or (2, 2), 1)
-        values = values[()] if shape == () else values
         one = np.asarray(drawn("float32", () if shape == () else shape or (2, 2), 1))
         path = written(tmp_path, OutputFacts("y", "float32", shape, one.ndim), [Answer((array(one),)), FAILED])
         frame = pandas.read_parquet(path)

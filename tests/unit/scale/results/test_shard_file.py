@@ -24,9 +24,7 @@ def write(path: Path, columns: Columns, answers: list[Answer]) -> None:
     file.close()
 
 
-def test_row_groups_are_bounded_by_their_bytes(
-    tmp_path: Path, facts: BundleFacts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_row_groups_are_bounded_by_their_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = Columns([OutputFacts("y", "uint8", (1000,), 1)])
     monkeypatch.setattr(module, "_GROUP_BYTES", 5 * (1000 + module._ROW_BYTES))
     write(tmp_path / "t", columns, [Answer((Array("uint8", (1000,), bytes(1000)),))] * 12)

@@ -5,12 +5,9 @@ import pytest
 from opwright.scale.workers.gpus import gpus
 
 
-def test_there_is_no_gpu_without_a_driver() -> None:
-    assert gpus("libopwright_no_such_driver.so.1") == ()
-
-
-def test_a_library_that_is_not_a_driver_has_no_gpus() -> None:
-    assert gpus("libc.so.6") == ()
+@pytest.mark.parametrize("library", ["libopwright_no_such_driver.so.1", "libc.so.6"])
+def test_there_is_no_gpu_without_a_driver(library: str) -> None:
+    assert gpus(library) == ()
 
 
 @pytest.mark.parametrize(
