@@ -123,6 +123,7 @@ def shared_objects(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "shaped").glob("*.so"))
 
 
+@pytest.mark.sample(of="setup.py")
 def test_both_builders_produce_the_same_files_and_results(tmp_path: Path) -> None:
     theirs, ours = project(tmp_path / "theirs"), project(tmp_path / "ours")
     assert ran(theirs, *INPLACE).returncode == 0
@@ -152,6 +153,7 @@ def test_the_wheel_of_an_unchanged_project_contains_the_same_files_as_pytorchs(
         assert f"setuptools ({setuptools_release})" in file.read("shaped-1.0.dist-info/WHEEL").decode()
 
 
+@pytest.mark.sample(of="setup.py")
 def test_a_build_in_place_prints_the_paths_of_its_shared_objects(tmp_path: Path) -> None:
     folder = project(tmp_path, "BuildExtension.with_options(use_mold=True)", extensions=1)
     ended = ran(tmp_path.parent, "-m", "opwright", "build", "--setup", str(folder))
@@ -166,6 +168,7 @@ def test_a_build_in_place_prints_the_paths_of_its_shared_objects(tmp_path: Path)
     assert ran(folder, "-c", call).stdout == "24\n"
 
 
+@pytest.mark.sample(of="setup.py")
 def test_only_an_optional_extension_may_fail_to_build(tmp_path: Path) -> None:
     lenient = ran(project(tmp_path / "lenient", extensions=3, optional=True), *DROP_IN, *INPLACE, "--parallel=3")
     assert lenient.returncode == 0, lenient.stderr
@@ -177,6 +180,7 @@ def test_only_an_optional_extension_may_fail_to_build(tmp_path: Path) -> None:
     assert "Traceback" not in strict.stderr
 
 
+@pytest.mark.sample(of="setup.py")
 def test_an_exception_in_setup_py_is_shown_without_frames_of_opwright(tmp_path: Path) -> None:
     folder = project(tmp_path, last="\nraise ValueError('of the project')\n")
     ended = ran(folder, *DROP_IN, "setup.py", "--version")
@@ -187,6 +191,7 @@ def test_an_exception_in_setup_py_is_shown_without_frames_of_opwright(tmp_path: 
     assert ended.stderr.endswith("ValueError: of the project\n")
 
 
+@pytest.mark.sample(of="setup.py")
 def test_processes_that_the_build_starts_build_with_opwright_too(tmp_path: Path) -> None:
     script = tmp_path / "start.py"
     script.write_text(

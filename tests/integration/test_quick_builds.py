@@ -226,6 +226,7 @@ def test_an_extension_that_needs_the_frontend_is_compiled_with_it(
 
 
 @pytest.mark.sample(of="PyTorch's headers")
+@pytest.mark.sample(of="PyTorch's headers")
 @pytest.mark.parametrize(
     "declaration",
     [

@@ -89,6 +89,7 @@ def _setup(project: Path, *arguments: str, **environment: str) -> subprocess.Com
     return subprocess.run(command, cwd=project, env=variables, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.sample(of="setup.py")
 def test_file_names_have_a_python_version_for_modules_but_not_for_operators(project: Path) -> None:
     ended = _setup(project, "-q", "build", "--build-lib", "out")
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -111,6 +112,7 @@ def test_inplace_builds_are_next_to_the_package(project: Path, with_setuptools: 
     assert built == {"from_library", "alone", "binding", "plain"}
 
 
+@pytest.mark.sample(of="setup.py")
 def test_an_error_in_a_source_fails_the_build_with_its_location(project: Path) -> None:
     (project / "alone.cpp").write_text("#include <opwright/op.h>\nint f() { return nowhere; }\n")
     ended = _setup(project, "-q", "build_ext", "--inplace")

@@ -88,6 +88,7 @@ _APPEARS = {
 }
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("files", "flags", "appears"), _APPEARS.values(), ids=_APPEARS)
 def test_a_header_that_appears_is_read(folder: Path, files: dict[str, str], flags: str, appears: str) -> None:
     write(folder, files)

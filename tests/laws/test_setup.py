@@ -135,6 +135,7 @@ def test_the_demo_needs_fewer_packages_than_the_tests(tmp_path: Path) -> None:
     assert "FOR is 'everything'; expected demo or dev." in said
 
 
+@pytest.mark.sample(of="set-ups")
 def test_missing_packages_are_installed_with_sudo_if_it_works(tmp_path: Path) -> None:
     log = tmp_path / "log"
     programs = {"id": "echo 1000", "sudo": f'echo "$*" >> {log}', "dpkg-query": r"printf 'installed cmake\n'"}
@@ -176,6 +177,7 @@ def test_a_torch_that_is_not_a_version_is_rejected(tmp_path: Path, torch: str) -
     assert f"TORCH is '{torch}'; expected a version of PyTorch, as in TORCH=2.15.0" in said
 
 
+@pytest.mark.sample(of="set-ups")
 def test_an_incomplete_environment_is_created_again(tmp_path: Path) -> None:
     script = copy_of_setup(tmp_path)
     nothing_to_get = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
@@ -210,6 +212,7 @@ def test_an_error_of_apt_has_a_cause(tmp_path: Path, complaint: str, cause: str)
     assert complaint.splitlines()[-1] in said
 
 
+@pytest.mark.sample(of="set-ups")
 def test_without_a_network_the_set_up_says_so(tmp_path: Path) -> None:
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "1", "PIP_FIND_LINKS": ""}
     code, said = run_setup(copy_of_setup(tmp_path), programs=ALL_INSTALLED, PIP_CONFIG_FILE="/dev/null", **nowhere)
@@ -218,6 +221,7 @@ def test_without_a_network_the_set_up_says_so(tmp_path: Path) -> None:
     assert "pip could not install the Python packages: a package server cannot be reached" in said
 
 
+@pytest.mark.sample(of="set-ups")
 @pytest.mark.needs("mount")
 def test_on_a_full_disk_the_set_up_says_so(tmp_path: Path) -> None:
     script = copy_of_setup(tmp_path)

@@ -44,6 +44,7 @@ def operator(namespace: str, value: int, **more: str) -> str:
     return OPERATOR.format(namespace=namespace, value=value, **{"parameter": "", "argument": "", **more})
 
 
+@pytest.mark.sample(of="reloads")
 def test_changed_sources_replace_the_operators_of_the_same_name() -> None:
     opwright.load_inline("again", operator("again", 1))
     handle = torch.ops.again.answer
@@ -102,6 +103,7 @@ def test_operators_of_pytorchs_macros_are_replaced_with_another_cpp_signature() 
     assert torch.equal(handle(x), x)
 
 
+@pytest.mark.sample(of="reloads")
 def test_sources_that_would_terminate_the_process_are_rejected(tmp_path: Path) -> None:
     twice = STABLE.format(namespace="fatal", more='m.def("same(Tensor x) -> Tensor");')
     message = r"opening .* would terminate this process \(SIG\w+\), so it was not done: "

@@ -26,6 +26,7 @@ def grad_of(output: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor:
     return torch.autograd.grad(output, leaf, torch.ones(3))[0]
 
 
+@pytest.mark.sample(of="reloads")
 def test_objects_created_before_a_reload_call_the_new_code(edited: Callable[[str], Edited]) -> None:
     library = edited("followed")
     mine = library.open()
@@ -62,6 +63,7 @@ def _scripted(x: torch.Tensor) -> torch.Tensor:
     return torch.ops.followed.scale(x)  # type: ignore[no-any-return]
 
 
+@pytest.mark.sample(of="reloads")
 def test_objects_that_depend_on_a_changed_schema_raise_and_handles_are_updated(edited: Callable[[str], Edited]) -> None:
     library = edited("extended")
     mine = library.open()
@@ -102,6 +104,7 @@ def _scripted_anew(x: torch.Tensor) -> torch.Tensor:
     return torch.ops.extended.scale(x, 2.0, 3.0)  # type: ignore[no-any-return]
 
 
+@pytest.mark.sample(of="reloads")
 def test_a_handle_of_a_removed_operator_raises_until_the_operator_is_added_again(
     edited: Callable[[str], Edited],
 ) -> None:
@@ -123,6 +126,7 @@ def test_a_handle_of_a_removed_operator_raises_until_the_operator_is_added_again
         assert torch.equal(call(X), -X)
 
 
+@pytest.mark.sample(of="reloads")
 def test_a_library_that_cannot_be_loaded_keeps_the_former_operators(edited: Callable[[str], Edited]) -> None:
     library = edited("spared")
     mine = library.open()
@@ -163,6 +167,7 @@ def test_a_library_that_cannot_be_loaded_keeps_the_former_operators(edited: Call
     assert torch.equal(torch.ops.spared.scale(X), 6 * X)
 
 
+@pytest.mark.sample(of="reloads")
 def test_concurrent_calls_return_old_or_new_results(edited: Callable[[str], Edited]) -> None:
     library = edited("hammered")
     edits: list[Callable[[], None]] = [
@@ -225,6 +230,7 @@ def _scripted_shift(x: torch.Tensor) -> torch.Tensor:
     return torch.ops.hammered.shifted(x)  # type: ignore[no-any-return]
 
 
+@pytest.mark.sample(of="reloads")
 def test_scripted_modules_are_rejected_wherever_they_call_the_operator(edited: Callable[[str], Edited]) -> None:
     library = edited("nested")
     mine = library.open()

@@ -67,6 +67,7 @@ def ran(describe: Describe, tmp_path_factory: pytest.TempPathFactory) -> tuple[R
         return watched, run_under_tools(job, ("racecheck", "memcheck", "synccheck"), ENVIRONMENT, watched)
 
 
+@pytest.mark.sample(of="long", by="file")
 def test_several_runs_are_merged_into_one_cell(ran: tuple[RecordingWatcher, Cell]) -> None:
     watched, cell = ran
     assert watched.begun == [(cell.op, "eager", "cpu")]
@@ -75,6 +76,7 @@ def test_several_runs_are_merged_into_one_cell(ran: tuple[RecordingWatcher, Cell
     assert cell.status == "failed"
 
 
+@pytest.mark.sample(of="long", by="file")
 def test_each_report_is_a_fault_of_its_kind_in_the_step_that_caused_it(ran: tuple[RecordingWatcher, Cell]) -> None:
     found = {failure.kind: failure for failure in ran[1].failures}
     assert found[Kind.RACECHECK].got.startswith("Error: a race at /ops/mine/cuda.cu:31, in the kernel work(float*)")
@@ -87,11 +89,13 @@ def test_each_report_is_a_fault_of_its_kind_in_the_step_that_caused_it(ran: tupl
         assert "careless(" in failure.repro
 
 
+@pytest.mark.sample(of="long", by="file")
 def test_an_error_without_a_report_is_a_fault_too(ran: tuple[RecordingWatcher, Cell]) -> None:
     failure = {failure.kind: failure for failure in ran[1].failures}[Kind.RAISES]
     assert failure.got == "RuntimeError: the GPU is lost"
 
 
+@pytest.mark.sample(of="long", by="file")
 def test_what_was_left_out_is_said(ran: tuple[RecordingWatcher, Cell]) -> None:
     assert ran[1].reason.count("under compute-sanitizer, only the samples and 6 of ") == 1
     assert "the other steps of the eager runtime were skipped" in ran[1].reason

@@ -76,6 +76,7 @@ def test_a_correct_kernel_passes_samples_variations_and_pairs(subject: Any) -> N
     assert found.cases > 100
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("kernel", "kind", "case"),
     [

@@ -157,6 +157,7 @@ RIGHT = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("reference", RIGHT)
 def test_correct_second_derivatives_are_never_reported(judge: Judge, reference: str) -> None:

@@ -193,6 +193,7 @@ def test_the_number_of_trials_is_bounded_and_the_seed_determines_them(
     assert listed[0] == listed[1]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("reference", "parameters", "samples"),
