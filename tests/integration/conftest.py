@@ -95,7 +95,7 @@ def answer_of(artefact: Artefact) -> int:
 
 def mapped_files(told: str) -> set[str]:
     """The names of the shared objects that a process maps, from what the dynamic linker prints with LD_DEBUG=files."""
-    return {Path(name).name for name in re.findall(r"file=(\S+) .*generating link map", told)}
+    return {Path(name).name for name in re.findall(r"file=(.+?) \[\d+\];  generating link map", told)}
 
 
 @pytest.fixture
