@@ -15,7 +15,8 @@ from tests.interpreter import python
 if TYPE_CHECKING:
     from opwright.loader.open import Loaded
 
-FOLDER = Path(__file__).parents[3] / "ops" / "lltm"
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "ops" / "lltm"
 
 
 @pytest.fixture(scope="session")
@@ -31,5 +32,6 @@ def name(request: pytest.FixtureRequest) -> str:
 def compare_with(instruction_set: str, script: str) -> None:
     """Run a script that prints `compared`, as on a processor with only these vector instructions."""
     environment = {**os.environ, "OPWRIGHT_SIMD": instruction_set}
-    ran = subprocess.run([*python(), "-c", script], env=environment, check=False, capture_output=True, text=True)
+    command = [*python(), "-c", script]
+    ran = subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
     assert ran.stdout == "compared\n", ran.stderr
