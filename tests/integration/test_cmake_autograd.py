@@ -133,6 +133,7 @@ def test_a_program_without_python_computes_the_same_gradients_as_python(project:
 
 def test_the_bridge_is_kept_under_a_global_as_needed(project: Path, dynamic: Dynamic) -> None:
     assert "libopwright_autograd.so" in dynamic(project / "build" / "linked", "needed")
+    assert list((project / "build").rglob("libopwright_autograd.so"))  # test_cmake.py asserts that another has none
 
 
 def test_without_the_bridge_there_are_no_gradients(project: Path) -> None:
