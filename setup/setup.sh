@@ -155,7 +155,7 @@ pip_install() {
     local quiet=()
     [ -t 1 ] || quiet=(-q)
     mkdir -p "$venv/tmp"
-    TMPDIR=$venv/tmp logged "$venv/bin/python" -m pip install "${quiet[@]}" --disable-pip-version-check \
+    TMPDIR=$venv/tmp logged "$venv/bin/python" -m pip install "${quiet[@]}" --disable-pip-version-check --no-compile \
         -c "$venv/constraints.txt" "$@" || die_of "pip could not install the Python packages"
     rm -rf "$venv/tmp"
 }
@@ -186,6 +186,8 @@ install_python_packages() {
     # An isolated build would fetch whichever hatchling is newest: build with the pinned one instead.
     pip_install hatchling editables
     pip_install --no-build-isolation -e "${root}[$purpose]"
+    # pip compiles with one core. Some packages contain files for other releases of Python, which do not compile.
+    "$venv/bin/python" -m compileall -q -j 0 "$venv/lib" >/dev/null || true
     printf '%s\n' "$ground" "$contents" "$purpose" >"$stamp.new"
     mv "$stamp.new" "$stamp"
     say "done in $((SECONDS / 60)) min $((SECONDS % 60)) s; ${VENV:-.venv} uses $(du -sh "$venv" | cut -f 1)"

@@ -44,7 +44,7 @@ PAGES = [
     pytest.param(
         page,
         id=str(page.relative_to(ROOT)),
-        marks=[] if page == ROOT / "README.md" else [pytest.mark.sample(5)],
+        marks=[] if page == ROOT / "README.md" else [pytest.mark.sample(4)],
     )
     for page in pages()
 ]

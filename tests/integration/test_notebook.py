@@ -91,6 +91,7 @@ def operator(value: int, **more: str) -> str:
     return OPERATOR.format(value=value, **{"parameter": "", "argument": "", **more})
 
 
+@pytest.mark.sample(of="reloads")
 def test_a_cell_that_registers_an_operator_can_be_changed_and_run_twenty_times(kernel: Kernel) -> None:
     for run in range(20):
         value = run % 6  # found in the cache from the seventh time on

@@ -6,6 +6,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 import torch
 
 import opwright
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.sample(of="packages")
 def test_the_host_rejects_sizes_that_differ_although_the_export_found_them_to_be_equal(tmp_path: Path) -> None:
     samples = [(torch.ones(rows, 4), torch.ones(rows, 4)) for rows in (3, 5)]
     shapes = {"one": "1..9,4", "other": "1..9,4"}

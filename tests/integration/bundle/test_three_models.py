@@ -62,7 +62,7 @@ def bundle(request: pytest.FixtureRequest, ship_once: ShipOnce) -> Bundle:
     return ship_once(f"three-{name}-{form}", f"{ROOT / model}", *libraries, "--format", form)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(of="long")
 def test_the_host_returns_what_python_returns_for_each_input(bundle: Bundle, tmp_path: Path) -> None:
     manifest = bundle.manifest
     names = [one.name for one in manifest.inputs]
@@ -88,7 +88,7 @@ def test_the_host_returns_what_python_returns_for_each_input(bundle: Bundle, tmp
         assert np.abs(in_host - expected[at]).max() <= manifest.tolerance * np.abs(expected[at]).max()
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(of="long")
 def test_the_host_verifies_the_bundle(bundle: Bundle) -> None:
     done = subprocess.run(
         [host_program(), bundle.path, "--verify", "--json", "-"], capture_output=True, text=True, check=False

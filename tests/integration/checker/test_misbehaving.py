@@ -106,7 +106,7 @@ def test_the_correct_operator_passes() -> None:
     assert (cell.status, cell.failures) == ("passed", ())
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_side_effect_of_a_call_is_found_and_named(name: str) -> None:
     kind, got, expected = CALLS[name]
@@ -125,6 +125,7 @@ def test_a_side_effect_of_a_call_is_found_and_named(name: str) -> None:
         assert found.keys() - {Kind.PROCESS_STATE} == {Kind.LATE}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_a_side_effect_outside_of_calls_is_found_and_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_MISBEHAVIOR", name)

@@ -88,11 +88,13 @@ def test_operators_of_every_kind_pass_in_python(right: Loaded, op: str, runtime:
     _passes_or_does_not_apply(checked, op, runtime)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("runtime", COMPILED_AHEAD)
 @pytest.mark.parametrize("op", OPERATORS)
-def test_operators_of_every_kind_pass_ahead_of_time_and_without_python(right: Loaded, op: str, tmp_path: Path) -> None:
-    for runtime in COMPILED_AHEAD:
-        _passes_or_does_not_apply(Checked(right, op, runtime, tmp_path), op, runtime)
+def test_operators_of_every_kind_pass_ahead_of_time_and_without_python(
+    right: Loaded, op: str, runtime: str, tmp_path: Path
+) -> None:
+    _passes_or_does_not_apply(Checked(right, op, runtime, tmp_path), op, runtime)
 
 
 @pytest.mark.sample(of="long")
@@ -106,6 +108,7 @@ def test_results_whose_size_depends_on_values_pass_in_every_runtime(tmp_path: Pa
 
 
 # The first returns an undefined gradient, the second a list and a tensor.
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("op", ["rows_backward", "weighted_sum_backward"])
 def test_a_backward_with_several_results_passes_in_torchscript(op: str, tmp_path: Path) -> None:
     loaded = opwright.open(PACKAGES / "gradients")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch._ops import _OpNamespace as Ops
 
+pytestmark = pytest.mark.sample(of="vectors", by="file")
+
 PACKAGE = Path(__file__).parents[2] / "packages" / "lltm_simd"
 SETS = ("baseline", "avx2", "avx512")
 SPECIAL = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-30, -1e-30, 100.0, -100.0, 1000.0, -1000.0]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch._ops import _OpNamespace as Ops
 
+pytestmark = pytest.mark.sample(of="vectors", by="file")
+
 # The largest errors in simd/functions.h, in units in the last place, and the increase without fma.
 UNITS = {"exp": 1.1, "expm1": 1.6, "log": 0.8, "sigmoid": 2.4, "tanh": 2.6, "erf": 2.4, "sqrt": 0.5}
 WITHOUT_FMA = 0.5

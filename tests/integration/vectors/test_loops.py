@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch._ops import _OpNamespace as Ops
 
+pytestmark = pytest.mark.sample(of="vectors", by="file")
+
 SOURCE = Path(__file__).parents[2] / "packages" / "vectors" / "loops.cpp"
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 FLOATS = DTYPES[:2]
