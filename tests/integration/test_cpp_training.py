@@ -20,7 +20,6 @@ from tests.interpreter import python
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce, Cmake
 
-pytest.importorskip("sklearn")
 pytestmark = [pytest.mark.needs("cmake"), pytest.mark.sample(of="long", by="file")]
 
 ROOT = Path(__file__).parents[2]

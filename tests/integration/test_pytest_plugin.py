@@ -61,6 +61,7 @@ def test_each_operator_in_each_runtime_is_a_test(project: Path) -> None:
     assert len(re.findall(r"<CellItem scale\[[\w-]+\]>", output)) == 11
 
 
+@pytest.mark.sample(of="pytest plugin")
 def test_a_correct_operator_passes_and_runtimes_that_do_not_apply_are_skipped_with_a_reason(project: Path) -> None:
     written(project, "x * factor")
     status, output = run(project, "--opwright", "--opwright-quick", "--junitxml=junit.xml", "-rs")
@@ -81,6 +82,7 @@ def test_xdist_distributes_the_tests(project: Path) -> None:
     assert "2 passed" in output
 
 
+@pytest.mark.sample(of="pytest plugin")
 def test_a_failed_test_shows_the_report_of_a_check(project: Path) -> None:
     written(project, "x + factor")
     status, output = run(project, "--opwright", "--opwright-quick", "--opwright-seed", "3", "-k", "eager")

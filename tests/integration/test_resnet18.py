@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.sample(of="long", by="file")
 
-pytest.importorskip("skimage")
-pytest.importorskip("sklearn")
 
 FOLDER = Path(__file__).parents[2] / "examples" / "resnet18"
 sys.path.insert(0, str(FOLDER))

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from tests.integration.conftest import BuildOnce, Dynamic
 
-pytest.importorskip("skimage")
 pytestmark = pytest.mark.needs("chroot", "opencv")
 
 ROOT = Path(__file__).parents[2]

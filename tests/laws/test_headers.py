@@ -47,14 +47,14 @@ def compile_alone(header: str, folder: Path, *command: str) -> str:
     return done.stderr
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.compiles
 @pytest.mark.parametrize("header", [with_marks(name) for name in NAMES])
 def test_a_header_compiles_alone_without_a_warning(header: str, tmp_path: Path) -> None:
     assert compile_alone(header, tmp_path, "g++", *STRICT) == ""
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.compiles
 @pytest.mark.parametrize("header", [with_marks(name, "clang") for name in NAMES])
 def test_a_header_compiles_alone_with_clang(header: str, tmp_path: Path) -> None:

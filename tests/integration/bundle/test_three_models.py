@@ -17,8 +17,6 @@ from tests.interpreter import python
 if TYPE_CHECKING:
     from tests.integration.bundle.conftest import Bundle, ShipOnce
 
-pytest.importorskip("skimage")
-pytest.importorskip("sklearn")
 
 ROOT = Path(__file__).parents[3]
 MODELS = {

@@ -80,7 +80,7 @@ class Checked:
         return failure
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("runtime", IN_PYTHON)
 @pytest.mark.parametrize("op", OPERATORS)
 def test_operators_of_every_kind_pass_in_python(right: Loaded, op: str, runtime: str, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_operators_of_every_kind_pass_in_python(right: Loaded, op: str, runtime:
     _passes_or_does_not_apply(checked, op, runtime)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("runtime", COMPILED_AHEAD)
 @pytest.mark.parametrize("op", OPERATORS)
 def test_operators_of_every_kind_pass_ahead_of_time_and_without_python(
@@ -108,7 +108,7 @@ def test_results_whose_size_depends_on_values_pass_in_every_runtime(tmp_path: Pa
 
 
 # The first returns an undefined gradient, the second a list and a tensor.
-@pytest.mark.sample(1)
+@pytest.mark.sample(of="runtimes")
 @pytest.mark.parametrize("op", ["rows_backward", "weighted_sum_backward"])
 def test_a_backward_with_several_results_passes_in_torchscript(op: str, tmp_path: Path) -> None:
     loaded = opwright.open(PACKAGES / "gradients")
@@ -137,12 +137,14 @@ def _passes_or_does_not_apply(checked: Checked, op: str, runtime: str) -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.sample(of="runtimes")
 def test_trained_models_are_also_judged_by_their_gradients(right: Loaded, tmp_path: Path) -> None:
     for runtime, step in (("compile", "sample 1, compiled, the backward"), ("script", "sample 2 in float64, trained")):
         checked = Checked(right, "product", runtime, tmp_path)
         assert step in [made["step"] for made in checked.steps]
 
 
+@pytest.mark.sample(of="runtimes")
 def test_one_package_serves_python_and_the_process_without_python(right: Loaded, tmp_path: Path) -> None:
     first = Checked(right, "halves", "aoti", tmp_path)
     second = Checked(right, "halves", "host-aoti", tmp_path)
@@ -182,6 +184,7 @@ def ready(checked: Checked, lines: str, folder: Path) -> str:
     return lines
 
 
+@pytest.mark.sample(of="runtimes")
 def test_the_repro_of_a_process_without_python_runs_unchanged(
     right: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,7 +205,7 @@ def test_the_repro_of_a_process_without_python_runs_unchanged(
         assert [response.error for response in done.responses] == [""]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("op", "runtime", "kind", "case", "got", "expected"),
     [
@@ -257,6 +260,7 @@ def test_a_fault_in_a_runtime_is_named(
     assert failure.repro.startswith("import opwright, torch\nopwright.open(")
 
 
+@pytest.mark.sample(of="runtimes")
 def test_limits_of_pytorch_are_reported_with_a_workaround(wrong: Loaded, tmp_path: Path) -> None:
     failure = Checked(wrong, "rounded", "aoti", tmp_path).failure
     assert (failure.kind, failure.case) == (Kind.RUNTIME, "the package loaded")
@@ -290,6 +294,7 @@ def test_a_library_without_sources_reports_what_it_requires_without_python(tmp_p
     )
 
 
+@pytest.mark.sample(of="runtimes")
 def test_an_operator_that_compiles_only_with_constant_numbers_passes_with_a_note(tmp_path: Path) -> None:
     (tmp_path / "op.py").write_text("""
 import torch

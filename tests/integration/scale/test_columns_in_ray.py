@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
     from tests.integration.scale.conftest import Inputs
 
-pytestmark = pytest.mark.sample(of="long", by="file")
-
-ray = pytest.importorskip("ray")
-data = pytest.importorskip("ray.data")
+pytestmark = [pytest.mark.needs("ray"), pytest.mark.sample(of="long", by="file")]
 
 
 # Ray deprecates its own settings.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_ray_reads_tensors_and_numbers_and_errors(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
+    import ray
+    from ray import data  # which takes a second
+
     inputs.add(1.0, 2.0, 3.0)
     opwright.map(bundle, inputs.folder, output=tmp_path / "out")
     ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False, configure_logging=False)

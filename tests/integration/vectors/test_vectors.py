@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch._ops import _OpNamespace as Ops
 
+pytestmark = pytest.mark.sample(of="vectors", by="file")
+
 ONE: dict[str, Callable[[Tensor], Tensor]] = {
     "round": torch.round,
     "floor": torch.floor,

@@ -12,9 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-pytest.importorskip("skimage")
-pytest.importorskip("sklearn")
-
 sys.path.insert(0, str(Path(__file__).parents[3] / "examples" / "resnet18"))
 EXAMPLE: Any = importlib.import_module("resnet18")
 

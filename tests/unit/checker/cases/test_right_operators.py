@@ -249,7 +249,7 @@ def assert_right(make_subject: MakeSubject, text: str, seed: int, *, quick: bool
     assert cell.cases > cell.rejected + 50
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom")
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", OPERATORS)
@@ -257,7 +257,7 @@ def test_a_correct_operator_passes_a_quick_search(make_subject: MakeSubject, nam
     assert_right(make_subject, OPERATORS[name], seed, quick=True)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom")
 @pytest.mark.parametrize("name", OPERATORS)
 def test_a_correct_operator_passes_a_full_search(make_subject: MakeSubject, name: str) -> None:
