@@ -93,7 +93,6 @@ def _assert_close(got: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
     torch.testing.assert_close(got.double(), expected.double(), rtol=0, atol=allowed)
 
 
-@pytest.mark.sample(24)
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("padding", PADDINGS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
