@@ -45,7 +45,7 @@ _SEED = 20261125
 SWITCH = "OPWRIGHT_REQUIRE"
 SAMPLE = "OPWRIGHT_SAMPLE"
 # How many of the tests with each name run; of those with other names, one.
-SAMPLE_SIZES = {"long": 2, "reloads": 2, "runtimes": 2, "setup.py": 2}
+SAMPLE_SIZES = {"long": 2, "reloads": 2}
 INTEGRATION = Path(__file__).parent / "integration"
 
 

@@ -106,7 +106,7 @@ def test_the_correct_operator_passes() -> None:
     assert (cell.status, cell.failures) == ("passed", ())
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_side_effect_of_a_call_is_found_and_named(name: str) -> None:
     kind, got, expected = CALLS[name]

@@ -80,7 +80,7 @@ class Checked:
         return failure
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("runtime", IN_PYTHON)
 @pytest.mark.parametrize("op", OPERATORS)
 def test_operators_of_every_kind_pass_in_python(right: Loaded, op: str, runtime: str, tmp_path: Path) -> None:
