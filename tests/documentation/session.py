@@ -166,15 +166,9 @@ class Session:
             kernels = KernelSpecManager(kernel_dirs=[programs().name])
             manager = AsyncKernelManager(kernel_name="forked", kernel_spec_manager=kernels)
             self._client = NotebookClient(
-                self._notebook,
-                km=manager,
-                timeout=LIMIT,
-                allow_errors=True,
-                shutdown_kernel="immediate",
-                resources=resources,
+                self._notebook, km=manager, timeout=LIMIT, allow_errors=True, resources=resources
             )
-            # By default, only a kernel of its own manager is shut down.
-            self._kernel.enter_context(self._client.setup_kernel(cleanup_kc=True))
+            self._kernel.enter_context(self._client.setup_kernel())
         cell = nbformat.v4.new_code_cell(block.text)
         self._notebook.cells.append(cell)
         self._client.execute_cell(cell, len(self._notebook.cells) - 1)
