@@ -44,7 +44,8 @@ torch.export.save(torch.export.export(models.Plain().eval(), (torch.zeros(2, 3, 
 @pytest.fixture(scope="session")
 def old(build_once: BuildOnce) -> Path:
     def make(folder: Path) -> None:
-        subprocess.run([*python(), "-c", MAKE], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+        done = subprocess.run([*python(), "-c", MAKE], cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
 
     return build_once("migrate", make)
 

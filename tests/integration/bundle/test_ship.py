@@ -312,6 +312,7 @@ def test_no_bundle_for_a_gpu_is_written_without_one(tmp_path: Path, monkeypatch:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("timed")
 def test_a_package_compiled_for_another_device_is_rejected(packaged: Bundle) -> None:
     package = packaged.path / "model.pt2"
     with pytest.raises(BundleError, match=r"model\.pt2 was compiled for cpu: pass --device cpu, or compile it for"):
