@@ -19,7 +19,6 @@ import opwright
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "examples" / "models"))
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.sample(of="long", by="file")
 
-
 FOLDER = Path(__file__).parents[2] / "examples" / "resnet18"
 sys.path.insert(0, str(FOLDER))
 EXAMPLE: Any = importlib.import_module("resnet18")

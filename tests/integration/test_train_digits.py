@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.sample(of="long", by="file")
 
-
 SCRIPT = Path(__file__).parents[2] / "examples" / "train_digits.py"
 STEPS = 22  # of an epoch: 1437 images in batches of 64
 KERNELS = {"reference", "native"}

@@ -17,7 +17,6 @@ from tests.interpreter import python
 if TYPE_CHECKING:
     from tests.integration.bundle.conftest import Bundle, ShipOnce
 
-
 ROOT = Path(__file__).parents[3]
 MODELS = {
     "resnet18": ("examples/resnet18/resnet18.py:resnet18", ""),
