@@ -245,8 +245,7 @@ def main() -> None:
     sys.stdout.write(f"{os.getpid()}\n")  # the parent process reads it
     sys.stdout.flush()
     folder, *modules = sys.argv[1:]
-    server = _Server(Path(folder))
-    program = None
+    server, process = _Server(Path(folder)), os.getpid()
     try:
         for module in modules:
             with contextlib.suppress(Exception):
@@ -254,7 +253,7 @@ def main() -> None:
         gc.freeze()  # a collection in a forked process would copy the memory of all imported modules
         program = server.serve()
     finally:
-        if program is None:
+        if os.getpid() == process:  # and not in a fork, whose working directory may be gone
             server.close()
     if program is not None:
         module, sys.argv[1:] = program

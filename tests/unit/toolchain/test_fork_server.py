@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -130,6 +132,24 @@ def test_a_client_that_dies_during_its_request_does_not_stop_the_server(python: 
         client.connect(f"{python[-1]}/socket")
         client.sendall(sent)
     assert run([*python, "program", "exit"], check=False, timeout_s=300).exit_code == 3
+
+
+def test_a_program_whose_folder_is_gone_does_not_affect_the_others(python: Sequence[str], tmp_path: Path) -> None:
+    waiting = subprocess.Popen([*python, "program", "wait", tmp_path / "pid"])
+    while not (tmp_path / "pid").exists():
+        time.sleep(0.01)
+    job = {"module": "program", "arguments": ["exit"], "folder": str(tmp_path / "gone"), "environment": {}}
+    text = json.dumps(job).encode()
+    with socket.socket(socket.AF_UNIX) as client, (tmp_path / "printed").open("w+") as printed:
+        client.connect(f"{python[-1]}/socket")
+        socket.send_fds(client, [len(text).to_bytes(8, "little")], [printed.fileno()] * 3)
+        client.sendall(text)
+        assert client.recv(16) == b"1"
+        assert "FileNotFoundError" in (tmp_path / "printed").read_text()
+    assert run([*python, "program", "exit"], check=False).exit_code == 3
+    assert waiting.poll() is None
+    waiting.kill()
+    waiting.wait()
 
 
 def test_nested_servers_share_one_process(python: Sequence[str]) -> None:
