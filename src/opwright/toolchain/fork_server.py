@@ -253,7 +253,7 @@ def main() -> None:
         gc.freeze()  # a collection in a forked process would copy the memory of all imported modules
         program = server.serve()
     finally:
-        if os.getpid() == process:  # and not in a fork, whose working directory may be gone
+        if os.getpid() == process:  # a forked process that fails to start ends only itself
             server.close()
     if program is not None:
         module, sys.argv[1:] = program
